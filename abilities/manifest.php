@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'ba848e46fb1a5b8d19667432ef637b8f7a39dc57cafd90a4a9a8941c3f7c1327',
+	'contract_digest' => '173ffed4601bb37a6c2f970d57e0dfeb4889c01fcadc8be9c891b32ac293b176',
 ];

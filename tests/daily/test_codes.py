@@ -166,8 +166,11 @@ REFUSED = {
     "wp_codebox_recipe_invalid": Case("$.workflow.steps[0].command", "correct these fields", lambda w: w.recipe({"command": "wordpress.no-such"})),
     "wp_codebox_profile_invalid": Case(
         "$.extension", "correct these fields",
-        lambda w: w.sandbox("create", "--profile", w.file("bad.yaml", "id: a\nversion: 1.0.0\nextension: ext.compose-ssh\n"))),
+        lambda w: w.sandbox("create", "--profile", w.file("bad.yaml", "id: a\nversion: 1.0.0\nextension: Ext\n"))),
     "wp_codebox_profile_not_found": Case("profile.none", "give the path of a file", lambda w: w.sandbox("create", "--profile", "profile.none")),
+    "wp_codebox_route_unsatisfied": Case(
+        "accepts only extension ext.compose-ssh", "use another profile",
+        lambda w: w.sandbox("create", "--profile", w.file("elsewhere.yaml", "id: a\nversion: 1.0.0\nextension: ext.compose-ssh\n"))),
     "wp_codebox_sandbox_not_found": Case("run_00", "`wp-codebox sandbox list` shows all", lambda w: w.sandbox("get", "run_00")),
     "wp_codebox_snapshot_not_found": Case('"none"', "`wp-codebox sandbox snapshots` lists all", lambda w: w.sandbox("remove-snapshot", "none")),
     "wp_codebox_snapshot_invalid": Case("snap_11", "use another one", snapshot_invalid),
@@ -470,9 +473,26 @@ BROWSER_FIELD = f"{CASES}/browser-sessions.php: what can have no effect in a bro
 BROWSER_PICTURE = f"{CASES}/browser-sites.php: a picture of an archived site is checked and answered as unsupported"
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
+SERVICE = "ext/crates/service/tests/service"
+
 ELSEWHERE = {
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
+    # The caller is a client of the service.
+    "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
+    "wp_codebox_service_scope_missing": f"{SERVICE}/access.rs: token_creates_only_sandboxes_of_the_profiles_that_its_scopes_name",
+    "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",
+    "wp_codebox_service_method_not_allowed": f"{SERVICE}/bounds.rs: malformed_requests_are_refused_and_the_server_goes_on",
+    "wp_codebox_idempotency_conflict":
+        f"{SERVICE}/sandboxes.rs: twenty_concurrent_requests_with_one_key_make_one_sandbox_and_another_body_is_a_conflict",
+    "wp_codebox_precondition_failed": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",
+    "wp_codebox_service_request_too_large": f"{SERVICE}/bounds.rs: oversized_heads_and_bodies_are_refused_before_they_are_stored",
+    "wp_codebox_service_request_timeout": f"{SERVICE}/bounds.rs: slow_clients_lose_their_connection_and_others_do_not_wait",
+    "wp_codebox_service_rate_limited":
+        f"{SERVICE}/access.rs: requests_beyond_the_rate_or_concurrency_of_a_token_are_refused_and_other_tokens_are_not",
+    "wp_codebox_service_unavailable": f"{SERVICE}/sandboxes.rs: second_server_on_the_same_directory_is_refused_while_the_first_one_runs",
+    # Needs several hosts.
+    "wp_codebox_route_no_capacity": "ext/crates/routing/tests/decisions.rs: request_that_only_busy_hosts_meet_fails_with_no_capacity",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
     # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
     "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",

@@ -236,12 +236,40 @@ def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(ben
     refused = bench.call("profile", "validate", bad, "--json").expect(1, "wp_codebox_profile_invalid")
     must("anchors" in refused.json["error"]["message"], refused.stdout)
     with open(bad, "w", encoding="utf-8") as file:
-        file.write("id: a\nversion: 1.0.0\nextension: ext.compose-ssh\n")
+        file.write("id: a\nversion: 1.0.0\nextension: Ext\n")
     refused = call(bench, "create", "--profile", bad).expect(1, "wp_codebox_profile_invalid")
     must(refused.json["error"]["data"]["issues"][0]["path"] == "$.extension", refused.stdout)
     call(bench, "create", "--profile", "profile.none").expect(1, "wp_codebox_profile_not_found")
     told = call(bench, "estimate-cost", "--profile", path, "--duration", "5m").expect(0).json
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
+
+
+def test_profile_that_this_host_does_not_meet_is_valid_and_refused_by_create(bench):
+    """`sandbox create` starts native sandboxes on this host, which has no region and no id of a service."""
+    source = bench.source("sandbox-plugin")
+    base = "id: a\nversion: 1.0.0\nworkspace: { access: rw, target: /workspace/plugin }\n"
+    for name, text, code in (
+        ("pinned", "extension: ext.compose-ssh\n", "extension-not-pinned"),
+        ("explicit", "route: { strategy: explicit, fallback: [remote] }\n", "extension-not-listed"),
+        ("microvm", "route: { constraints: { require_isolation: microvm } }\n", "isolation-too-weak"),
+        ("level", "isolation: { level: microvm }\n", "isolation-too-weak"),
+        ("region", "route: { constraints: { region: eu } }\n", "region-outside"),
+        ("placed", "placement: { prefer: [sandboxer01], fallback: [core-2] }\n", "host-not-placed"),
+    ):
+        path = os.path.join(bench.directory, f"profile-route-{name}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(base + text)
+        bench.call("profile", "validate", path, "--json").expect(0)
+        refused = call(bench, "create", "--profile", path, "--source", source).expect(125, "wp_codebox_route_unsatisfied")
+        decision = refused.json["error"]["data"]["decision"]
+        must([row["code"] for row in decision["reasons"]] == ["none-accepted", code], f"{name}: {decision}")
+    # Wishes that this host meets: a route without extension, a free and self-hosted one, a preferred host.
+    path = os.path.join(bench.directory, "profile-route-met.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(base + "placement: { prefer: [sandboxer01] }\nroute: { strategy: lowest-cost, constraints: { max_cost_per_hour: 0, require_isolation: container } }\n")
+    shown = bench.call("profile", "show", path, "--json").expect(0).json
+    must("extension" not in shown and shown["route"]["strategy"] == "lowest-cost" and shown["placement"] == {"prefer": ["sandboxer01"]}, f"{shown}")
+    Sandbox(bench, source, "10m", "null", "--profile", path).end()
 
 
 def test_guest_keeps_its_own_or_shared_uid_after_restore_and_reset(bench):

@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::applying::TrustedKeyArgs;
 use super::artifacts::{
     BenchCompareArgs, BenchResultsArgs, BenchmarkArgs, BrowserMetricsArgs, DiscoverPartialArgs,
 };
@@ -22,7 +23,6 @@ use super::sync::SyncArgs;
 use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
-use wp_codebox_contracts::Sha256Hex;
 
 /// Runs coding agents in disposable, kernel-isolated WordPress sandboxes and returns a verifiable
 /// bundle of their changes.
@@ -146,6 +146,11 @@ pub(crate) enum Command {
     /// Create long-lived sandboxes, snapshot and restore them, and destroy them.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Serve sandboxes, runs and artifacts of this machine over HTTP.
+    Serve(Box<super::serve::ServeArgs>),
+    /// Create, list and revoke tokens of `serve`.
+    #[command(subcommand)]
+    Token(super::serve::TokenCommand),
     /// Validate and list the profiles that sandboxes are created from.
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -277,20 +282,6 @@ pub(crate) struct BundleArgs {
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Keys of other hosts whose signatures are trusted.
-#[derive(Debug, Args)]
-pub(crate) struct TrustedKeyArgs {
-    /// Id of another host's signing key whose bundles are trusted; may be repeated. `artifacts verify`
-    /// prints the id of a key that is not trusted.
-    #[arg(long = "trusted-key", value_name = "ID", value_parser = key_id)]
-    pub keys: Vec<Sha256Hex>,
-}
-
-/// Parses the id of a signing key.
-fn key_id(text: &str) -> Result<Sha256Hex, &'static str> {
-    Sha256Hex::new(text).map_err(|_| "the id of a signing key has 64 lowercase hex digits")
 }
 
 /// Subcommands of `artifacts`.

@@ -53,6 +53,7 @@ mod run_args;
 mod runs;
 mod sandbox;
 mod schema;
+mod serve;
 mod settings;
 mod signals;
 mod site_change;
@@ -109,6 +110,8 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::AgentSandboxBatch(options) => groups::batch(output, &options),
         Command::AgentFanout(options) => groups::fanout(output, &options),
         Command::Sandbox(command) => sandbox::main(output, &command),
+        Command::Serve(options) => serve::main(output, &options),
+        Command::Token(command) => serve::token(output, &command),
         Command::Profile(command) => profile::main(output, &command),
         Command::Ledger(command) => ledger::main(output, &command),
         Command::PreviewLease(command) => preview_lease::main(output, &command),

@@ -153,9 +153,8 @@ pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
         Some((id, version)) => (id, version),
         None => (reference, ""),
     };
-    let mut found: Vec<Loaded> = files(state)
-        .iter()
-        .filter_map(|path| read(path).ok())
+    let mut found: Vec<Loaded> = all(state)
+        .into_iter()
         .filter(|loaded| loaded.profile.id == id)
         .filter(|loaded| version.is_empty() || loaded.profile.version == version)
         .collect();
@@ -177,6 +176,12 @@ pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
             Err(ErrorBody::new(ErrorCode::ProfileNotFound, message))
         }
     }
+}
+
+/// Returns the valid profiles of the state directory, in the order of their file names.
+pub(crate) fn all(state: &Path) -> Vec<Loaded> {
+    let files = files(state);
+    files.iter().filter_map(|path| read(path).ok()).collect()
 }
 
 fn files(state: &Path) -> Vec<PathBuf> {

@@ -9,7 +9,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Child, ExitCode};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, Outcome, RunId, RunMode, RunRequest,
     RunResult, schema_id,
@@ -110,7 +110,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
         }
     });
     if !matches!(followed, Ok(Followed::Left(_))) {
-        let _ = child.wait();
+        let _ = child.as_mut().map(Child::wait);
     }
     let source = |error| supervisor::with_source(error, request);
     let mut followed = followed.map_err(source)?;

@@ -19,6 +19,9 @@ use wp_codebox_control::{RunClient, SupervisorFrame, monotonic_ns};
 
 /// Lock that is held while a supervisor is spawned.
 static TURN: Mutex<()> = Mutex::new(());
+/// Supervisors that this process started and that may outlive their request. A long-lived process
+/// must wait for them after their end, else they stay as zombies.
+static CHILDREN: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 /// Start time of this command, in nanoseconds of the monotonic clock.
 static BEGAN: OnceLock<u64> = OnceLock::new();
 
@@ -46,20 +49,14 @@ fn died(request: &RunRequest, when: &str) -> ErrorBody {
 
 /// Starts a supervisor and sends it the request. The duration of the run counts from the start of
 /// this command.
-pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
+pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
 }
 
 /// Starts a supervisor for one of several requests of a command and sends it the request. The
 /// duration of the run counts from this call, not from the start of the command.
-pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
-    let asked_ns = monotonic_ns();
-    let spawned = Spawned::new(request.mode)?;
-    Spawned {
-        asked_ns,
-        ..spawned
-    }
-    .begin(request)
+pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
+    Spawned::next(request.mode)?.begin(request)
 }
 
 /// A supervisor that was started and waits for its request. The supervisor keeps the permissions
@@ -68,7 +65,8 @@ pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), Erro
 #[derive(Debug)]
 pub(super) struct Spawned {
     stream: UnixStream,
-    child: Child,
+    /// Absent if a service started the supervisor.
+    child: Option<Child>,
     asked_ns: u64,
 }
 
@@ -78,12 +76,45 @@ impl Spawned {
         let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
         Ok(Self {
             stream,
-            child,
+            child: Some(child),
             asked_ns: *BEGAN.get_or_init(monotonic_ns),
         })
     }
 
-    fn begin(self, request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
+    /// Starts a supervisor for one of several requests of this process. The duration of the run
+    /// counts from this call, not from the start of the command.
+    pub(super) fn next(mode: RunMode) -> Result<Self, ErrorBody> {
+        let asked_ns = monotonic_ns();
+        let spawned = Self::new(mode)?;
+        Ok(Self {
+            asked_ns,
+            ..spawned
+        })
+    }
+
+    /// Returns the supervisor at the other end of a connection to a service that starts one for each
+    /// connection.
+    pub(super) fn connected(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            child: None,
+            asked_ns: monotonic_ns(),
+        }
+    }
+
+    /// Sends the request and waits until the supervisor has created the directory of the run. The
+    /// run, which is detached, continues without this process.
+    pub(super) fn until_accepted(self, request: &RunRequest) -> Result<(), ErrorBody> {
+        let (client, child) = self.begin(request)?;
+        reap_ended();
+        CHILDREN
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(child);
+        accepted(&client, request)
+    }
+
+    fn begin(self, request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
         let client = RunClient::start(self.stream.into(), self.asked_ns, request.clone())
             .map_err(|e| unreachable(&e))?;
         Ok((client, self.child))
@@ -177,7 +208,11 @@ pub(super) fn follow<T>(
 
 /// Starts a detached run and waits until the supervisor has created the directory of the run.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
-    let (client, _child) = open(request)?;
+    Spawned::new(request.mode)?.until_accepted(request)
+}
+
+/// Waits for the first frame of a supervisor, which says that the directory of the run exists.
+fn accepted(client: &RunClient, request: &RunRequest) -> Result<(), ErrorBody> {
     match client.next_frame() {
         Ok(Some(SupervisorFrame::Accepted)) => Ok(()),
         Ok(Some(SupervisorFrame::Error { error })) => Err(with_source(error, request)),
@@ -186,6 +221,12 @@ pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
         )),
         Err(e) => Err(unreachable(&e)),
     }
+}
+
+/// Removes the supervisors among this process's children that have ended from the process table.
+pub(super) fn reap_ended() {
+    let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+    children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
 
 /// Starts a detached sandbox, waits until it is ready and returns the data of that event. Calls

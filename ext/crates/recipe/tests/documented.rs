@@ -80,3 +80,18 @@ fn name(request: &LiveRequest) -> &'static str {
         LiveRequest::Close { .. } => "close",
     }
 }
+
+#[test]
+fn examples_of_the_profile_schema_are_accepted_or_refused_as_named() {
+    let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../abilities/schemas/examples/sandbox-profile");
+    let mut seen = BTreeSet::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let read = parse_profile(&std::fs::read(&path).unwrap());
+        assert_eq!(read.is_ok(), name.starts_with("valid-"), "{name}: {read:?}");
+        seen.insert(name.starts_with("valid-"));
+    }
+    assert_eq!(seen.len(), 2);
+}

@@ -15,8 +15,8 @@ mod spool;
 mod supervisors;
 mod task;
 
-pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
-pub(crate) use task::read;
+pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs, TaskArgs};
+pub(crate) use task::{read, request as run_request};
 
 pub(crate) use spool::replace as replace_file;
 pub(crate) use supervisors::Supervisors;
@@ -25,7 +25,6 @@ use super::Settings;
 use super::output::{Output, json_output};
 use super::preview::{self, PreviewArgs};
 use crate::recipe_request::wordpress_version;
-use args::TaskArgs;
 use drive::{Driven, Host, unwritable};
 use envelope::Echo;
 use serde_json::{Map, Value};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, Frame, LifecycleEvent, RunId, RunRequest, RunResult};
@@ -71,7 +72,7 @@ impl Supervisors {
         self.alive().remove(&request.run_id);
         // The supervisor sends the last frame after it has recorded the end of the run, so it exits
         // soon.
-        let _ = child.wait();
+        let _ = child.as_mut().map(Child::wait);
         answer
     }
 

@@ -93,7 +93,7 @@ pub(crate) fn read(input: Map<String, Value>, flags: &ModelArgs) -> Result<TaskS
 }
 
 /// Converts the input of one task to a run request.
-pub(super) fn request(
+pub(crate) fn request(
     input: &Map<String, Value>,
     args: &TaskArgs,
     settings: &Settings,

@@ -187,7 +187,8 @@ fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
         FormatArg::JsonLines => ledger.export_json_lines(&mut out),
         FormatArg::Csv => ledger.export_csv(&mut out),
     };
-    let flushed = written.and_then(|()| out.flush().map_err(|source| LedgerError::Export { source }));
+    let flushed =
+        written.and_then(|()| out.flush().map_err(|source| LedgerError::Export { source }));
     // The unwritten rest after a failure must not be written again when the buffer is dropped.
     let (_, _) = out.into_parts();
     match flushed {

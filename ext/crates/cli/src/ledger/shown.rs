@@ -109,7 +109,10 @@ pub(super) fn verification(result: &Verification) -> Vec<String> {
         true => "valid",
         false => "not valid",
     };
-    lines.push(format!("{word}, {}:{}", result.head.length, result.head.hash));
+    lines.push(format!(
+        "{word}, {}:{}",
+        result.head.length, result.head.hash
+    ));
     if let Some(totals) = result.totals {
         lines.push(format!(
             "accounts {}, granted {}, settled {}, reserved {} for {} sandboxes, available {}",

@@ -1,22 +1,26 @@
 //! Creates a sandbox: builds a run request from a profile, starts a supervisor with it, and waits
-//! until the sandbox is ready.
+//! until the sandbox is ready, or only until its run exists.
 
-use super::args::{CreateArgs, PlaceArgs};
-use super::place::{PROVENANCE, site};
+use super::Sandboxes;
+use super::args::CreateArgs;
+use super::place::site;
+use super::route;
+use super::secret_source::SecretSource;
 use super::seed::Seed;
-use super::shown;
+use super::shown::PROVENANCE;
 use crate::output::Output;
 use crate::profile::{self, Loaded};
 use crate::supervisor::Spawned;
 use crate::{Settings, duration, request};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
-    SecretBinding, SecretsPolicy, SiteId, TaskSpec,
+    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunId, RunMode, RunRequest,
+    SandboxIdentity, SecretBinding, SecretsPolicy, SiteId, TaskSpec,
 };
+use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
-use wp_codebox_runtime::{FoundRun, StateDir};
+use wp_codebox_runtime::StateDir;
 
 /// Milliseconds by which the time limit of a run exceeds the lifetime of its sandbox: the run also
 /// starts the sandbox and writes its bundle.
@@ -39,6 +43,9 @@ const EXEC: &str = "command-agent-run";
 pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBody> {
     let settings = Settings::for_guests(&args.place.paths, None, output)?;
     let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
+    // Only this command checks the route. A service has chosen the host before its extension
+    // `native` uses `validate`.
+    route::check(&profile)?;
     let ttl_ms = match &args.ttl {
         None => profile.ttl.default_ms,
         Some(text) => duration::positive(ErrorCode::InputInvalid, "--ttl", text)?,
@@ -55,69 +62,125 @@ pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBo
         scope: args.scope.map_or(profile.scope_default, Into::into),
         actor: args.place.actor.clone(),
         instead_of: None,
+        instructions_ref: None,
+        secret_refs: None,
     };
-    let judged = validate(&args.place, settings, seed)?;
-    judged.make(Spawned::new(RunMode::Detached)?)
+    let wanted = Wanted {
+        run_id: new_run_id()?,
+        site: site(&args.place)?,
+        seed,
+        max_runs: None,
+    };
+    let valid = wanted.validate(settings, &SecretSource::Environment)?;
+    valid.make(Spawned::new(RunMode::Detached)?)
+}
+
+/// A sandbox that somebody wants: the id of its run, its site and its parameters (its seed).
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub run_id: RunId,
+    pub site: SiteId,
+    pub seed: Seed,
+    /// Maximum number of runs of the site at one time; absent: the default.
+    pub max_runs: Option<u64>,
 }
 
 /// A sandbox whose parameters are valid, and the run request that starts it.
 #[derive(Debug)]
-pub(super) struct ValidatedSandbox {
-    seed: Seed,
+pub(crate) struct ValidatedSandbox {
+    wanted: Wanted,
     request: RunRequest,
-    site: SiteId,
     settings: Settings,
 }
 
-/// Validates the parameters of a sandbox (its seed): profile, lifetime, workspace, secrets and host
-/// paths.
-pub(super) fn validate(
-    place: &PlaceArgs,
-    settings: Settings,
-    seed: Seed,
-) -> Result<ValidatedSandbox, ErrorBody> {
-    let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
-    if seed.ttl_ms > profile.ttl.max_ms {
-        let shown = |ms| humantime::format_duration(std::time::Duration::from_millis(ms));
-        let message = format!(
-            "--ttl {} is longer than the {} that the profile allows",
-            shown(seed.ttl_ms),
-            shown(profile.ttl.max_ms)
-        );
-        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+impl Wanted {
+    /// Validates the parameters: profile, lifetime, workspace, secrets and host paths.
+    ///
+    /// # Errors
+    /// The error of the first parameter that is not valid.
+    pub(crate) fn validate(
+        self,
+        settings: Settings,
+        secrets: &SecretSource<'_>,
+    ) -> Result<ValidatedSandbox, ErrorBody> {
+        let seed = &self.seed;
+        let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
+        if seed.ttl_ms > profile.ttl.max_ms {
+            let shown = |ms| humantime::format_duration(std::time::Duration::from_millis(ms));
+            let message = format!(
+                "--ttl {} is longer than the {} that the profile allows",
+                shown(seed.ttl_ms),
+                shown(profile.ttl.max_ms)
+            );
+            return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+        }
+        let secrets = secrets.resolve(&profile, seed.secret_refs.as_deref())?;
+        Ok(ValidatedSandbox {
+            request: self.request(&profile, &settings, secrets)?,
+            wanted: self,
+            settings,
+        })
     }
-    Ok(ValidatedSandbox {
-        request: request_of(&profile, &seed, &settings, place)?,
-        site: site(place)?,
-        seed,
-        settings,
-    })
+
+    fn request(
+        &self,
+        profile: &Profile,
+        settings: &Settings,
+        secrets: Vec<SecretBinding>,
+    ) -> Result<RunRequest, ErrorBody> {
+        let seed = &self.seed;
+        let wordpress = settings.named_wordpress()?;
+        let identity = SandboxIdentity {
+            profile: profile.id.clone(),
+            version: profile.version.clone(),
+            profile_sha256: profile.sha256.to_string(),
+            scope: seed.scope,
+            actor: seed.actor.clone(),
+        };
+        let mut limits = profile.resources.clone();
+        limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
+        let spec = TaskSpec {
+            // No program interprets this text; it is for people and agents.
+            goal: profile.setup.instructions.trim().to_owned(),
+            mode: RunMode::Detached,
+            policy: Some(policy_of(profile, &secrets)?),
+            mounts: source(profile, seed)?.into_iter().collect(),
+            commands: profile.setup.commands.clone(),
+            services: seed.services.clone(),
+            provenance: provenance(&identity, seed),
+            hold: Some(Hold {
+                ttl_ms: seed.ttl_ms,
+                max_ttl_ms: profile.ttl.max_ms,
+                idle_ms: profile.ttl.idle_ms,
+                preview: profile.reachability.preview.then(PreviewRequest::default),
+                identity: Some(identity),
+                snapshot: seed.snapshot.clone(),
+            }),
+            limits,
+            secrets,
+            max_runs: self.max_runs,
+            ..TaskSpec::default()
+        };
+        let paths = request::run_paths(settings, wordpress)?;
+        Ok(spec.into_request(self.run_id.clone(), self.site.clone(), paths))
+    }
 }
 
 impl ValidatedSandbox {
     /// Creates the sandbox and waits until it is ready.
     pub(super) fn make(self, supervisor: Spawned) -> Result<Value, ErrorBody> {
-        let Self {
-            seed,
-            request,
-            site,
-            settings,
-        } = self;
-        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        let ready = supervisor.until_ready(&request, |_| {})?;
+        let Wanted {
+            run_id, site, seed, ..
+        } = self.wanted;
+        let state = StateDir::open(&self.settings.state_dir).map_err(|e| e.body())?;
+        let ready = supervisor.until_ready(&self.request, |_| {})?;
         state.become_owner().map_err(|e| e.body())?;
-        seed.write(&state, &site, &request.run_id)?;
-        let run = FoundRun {
-            path: state
-                .path()
-                .join("sites")
-                .join(site.as_str())
-                .join("runs")
-                .join(request.run_id.as_str()),
-            site,
-            run_id: request.run_id,
+        seed.write(&state, &site, &run_id)?;
+        let sandboxes = Sandboxes {
+            state: &state,
+            site: &site,
         };
-        let mut document = shown::document(&state, &run)?;
+        let mut document = sandboxes.document(&sandboxes.run(run_id))?;
         // If the sandbox is too busy to answer the status request, the document says
         // `provisioning`. But the event `ready` has arrived, so correct the state.
         if document["state"] == "provisioning" {
@@ -126,6 +189,36 @@ impl ValidatedSandbox {
         }
         Ok(document)
     }
+
+    /// Starts the sandbox and returns when its run exists, long before it is ready. The calling
+    /// process already is the owner of the state directory.
+    ///
+    /// # Errors
+    /// The error of the supervisor if it refused the run. If the supervisor ended without an answer,
+    /// the run may exist.
+    pub(crate) fn start(self, state: &StateDir, supervisor: Spawned) -> Result<(), ErrorBody> {
+        let Wanted {
+            run_id, site, seed, ..
+        } = self.wanted;
+        supervisor.until_accepted(&self.request)?;
+        // Garbage collection removes a seed without a run, so the run comes first.
+        seed.write(state, &site, &run_id)
+    }
+}
+
+/// Returns what the run's record and bundle say about the origin of the sandbox.
+fn provenance(identity: &SandboxIdentity, seed: &Seed) -> Map<String, Value> {
+    let mut told = json!(identity);
+    if let Some(before) = &seed.instead_of {
+        told["insteadOf"] = json!(before);
+    }
+    if let Some(reference) = &seed.instructions_ref {
+        told["instructionsRef"] = json!(reference);
+    }
+    Map::from_iter([
+        ("requester".to_owned(), json!(seed.actor)),
+        (PROVENANCE.to_owned(), told),
+    ])
 }
 
 fn absolute(path: &str) -> Result<String, ErrorBody> {
@@ -161,54 +254,6 @@ fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorB
     }
 }
 
-fn request_of(
-    profile: &Profile,
-    seed: &Seed,
-    settings: &Settings,
-    place: &PlaceArgs,
-) -> Result<RunRequest, ErrorBody> {
-    let wordpress = settings.named_wordpress()?;
-    let secrets = secrets(profile)?;
-    let identity = SandboxIdentity {
-        profile: profile.id.clone(),
-        version: profile.version.clone(),
-        profile_sha256: profile.sha256.to_string(),
-        scope: seed.scope,
-        actor: seed.actor.clone(),
-    };
-    let mut provenance = Map::from_iter([("requester".to_owned(), json!(seed.actor))]);
-    let mut told = json!(identity);
-    if let Some(before) = &seed.instead_of {
-        told["insteadOf"] = json!(before);
-    }
-    provenance.insert(PROVENANCE.to_owned(), told);
-    let mut limits = profile.resources.clone();
-    limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
-    let spec = TaskSpec {
-        // No program interprets this text; it is for people and agents.
-        goal: profile.setup.instructions.trim().to_owned(),
-        mode: RunMode::Detached,
-        policy: Some(policy_of(profile, &secrets)?),
-        mounts: source(profile, seed)?.into_iter().collect(),
-        commands: profile.setup.commands.clone(),
-        services: seed.services.clone(),
-        hold: Some(Hold {
-            ttl_ms: seed.ttl_ms,
-            max_ttl_ms: profile.ttl.max_ms,
-            idle_ms: profile.ttl.idle_ms,
-            preview: profile.reachability.preview.then(PreviewRequest::default),
-            identity: Some(identity),
-            snapshot: seed.snapshot.clone(),
-        }),
-        limits,
-        secrets,
-        provenance,
-        ..TaskSpec::default()
-    };
-    let paths = request::run_paths(settings, wordpress)?;
-    Ok(spec.into_request(wp_codebox_control::new_run_id()?, site(place)?, paths))
-}
-
 fn policy_of(
     profile: &Profile,
     secrets: &[SecretBinding],
@@ -229,22 +274,4 @@ fn policy_of(
         policy.secrets = SecretsPolicy::ConnectorScoped;
     }
     policy::parse(&json!(policy)).map_err(|e| e.body())
-}
-
-/// Reads the values of the profile's secrets from this process's environment; they are not stored.
-fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
-    let refs = profile.setup.secret_refs.iter();
-    refs.map(|secret| {
-        let name = &secret.name;
-        let value = std::env::var(name).map_err(|_| {
-            let message = format!("the profile needs the secret {name}, but this environment variable is not set or not valid UTF-8; export it");
-            ErrorBody::new(ErrorCode::SecretInvalid, message)
-        })?;
-        Ok(SecretBinding {
-            env: name.clone(),
-            value,
-            hosts: secret.hosts.clone(),
-        })
-    })
-    .collect()
 }

@@ -1,7 +1,9 @@
 //! Estimates the resource usage of a sandbox from finished runs of this host, else from its limits.
 
+use super::Sandboxes;
 use super::args::EstimateArgs;
-use super::place::{PROVENANCE, open};
+use super::place::Place;
+use super::shown::PROVENANCE;
 use crate::{Settings, duration, profile};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,25 +20,50 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 /// Minimum number of measured runs for an estimate from measurements.
 const FEWEST: usize = 3;
 
-pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
+/// Estimates as `sandbox estimate-cost` asks.
+pub(super) fn command(args: &EstimateArgs) -> Result<Value, ErrorBody> {
     let settings = Settings::resolve(&args.place.paths)?;
     let profile = profile::load(&args.profile, &settings.state_dir)?.profile;
     let wall_ms = match &args.duration {
         None => profile.ttl.default_ms,
         Some(text) => duration::positive(ErrorCode::InputInvalid, "--duration", text)?,
     };
+    // Checked before the state directory is opened, as the errors of all arguments.
+    check(&profile, wall_ms)?;
+    let place = Place::open(&args.place)?;
+    estimate(place.sandboxes(), &profile, wall_ms)
+}
+
+fn check(profile: &Profile, wall_ms: u64) -> Result<(), ErrorBody> {
     if wall_ms > profile.ttl.max_ms {
         let message = "--duration is longer than the profile's ttl.max; choose a shorter one";
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
-    let (state, site) = open(&args.place)?;
+    Ok(())
+}
+
+/// Returns `sandbox-estimate/v1` of a sandbox that exists for `wall_ms` milliseconds.
+///
+/// # Errors
+/// When the time is longer than the profile allows, or the runs of the site cannot be listed.
+pub(crate) fn estimate(
+    sandboxes: Sandboxes<'_>,
+    profile: &Profile,
+    wall_ms: u64,
+) -> Result<Value, ErrorBody> {
+    check(profile, wall_ms)?;
     let filter = ListFilter {
         status: StatusFilter::Only(RunStatus::Ended),
         limit: RECORDS,
         offset: 0,
     };
-    let (_, runs) = list(&state, &[site], filter).map_err(|e| e.body())?;
-    let (basis, costs) = basis(&profile, runs);
+    let (_, runs) = list(
+        sandboxes.state,
+        std::slice::from_ref(sandboxes.site),
+        filter,
+    )
+    .map_err(|e| e.body())?;
+    let (basis, costs) = basis(profile, runs);
     let limits = profile
         .resources
         .resolve()

@@ -14,7 +14,7 @@ const LARGEST: u64 = 256 * 1024;
 
 /// Parameters from which a sandbox is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Seed {
+pub(crate) struct Seed {
     /// Text of the profile, as it was when the sandbox was created.
     pub profile: String,
     /// Host directory that becomes the workspace, if one was given.
@@ -36,6 +36,12 @@ pub(super) struct Seed {
     /// Id of the sandbox that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<RunId>,
+    /// Reference to instructions for the agent, as its caller gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_ref: Option<String>,
+    /// Names of the profile's secrets that the sandbox gets; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_refs: Option<Vec<String>>,
 }
 
 impl Seed {
@@ -73,7 +79,7 @@ impl Seed {
     }
 
     /// Reads the parameters of a sandbox.
-    pub(super) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
+    pub(crate) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
         use std::io::Read;
         let path = state
             .path()

@@ -1,26 +1,26 @@
 //! Lists and removes the snapshots of a site.
 
-use super::args::{RemoveSnapshotArgs, SnapshotsArgs};
-use super::place::{found, open};
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::{AuditLog, Dir};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Removal, SnapshotError, SnapshotScope, SnapshotStore, now_rfc3339};
+use wp_codebox_runtime::{
+    FoundRun, Removal, SnapshotError, SnapshotScope, SnapshotStore, StateDir, now_rfc3339,
+};
 
 /// Name of the audit log event that records the removal of a snapshot.
 const EVENT: &str = "sandbox.snapshot.removed";
 
-pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
-    let (state, site) = open(&args.place)?;
-    let shelf = SnapshotStore::of_site(&state, &site).map_err(|e| e.body())?;
-    let (rows, damaged) = match &args.of {
+pub(super) fn snapshots(
+    state: &StateDir,
+    site: &SiteId,
+    of: Option<&FoundRun>,
+) -> Result<Value, ErrorBody> {
+    let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
+    let (rows, damaged) = match of {
         None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
-        Some(of) => {
-            let run = found(&state, &site, of)?;
-            // With --of damaged snapshots are omitted: their sandbox is unknown.
-            (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new())
-        }
+        // With a sandbox damaged snapshots are omitted: their sandbox is unknown.
+        Some(run) => (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new()),
     };
     Ok(json!({
         "schema": schema_id::SANDBOX_SNAPSHOT_LIST, "success": true,
@@ -28,16 +28,16 @@ pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
     }))
 }
 
-pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
-    let (state, site) = open(&args.place)?;
-    let shelf = SnapshotStore::of_site(&state, &site).map_err(|e| e.body())?;
-    let reference = args.snapshot.as_str();
-    let id = match &args.of {
+pub(super) fn remove(
+    (state, site): (&StateDir, &SiteId),
+    reference: &str,
+    of: Option<&FoundRun>,
+    actor: &str,
+) -> Result<Value, ErrorBody> {
+    let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
+    let id = match of {
         None => shelf.by_id(reference),
-        Some(of) => {
-            let run = found(&state, &site, of)?;
-            shelf.find(reference, SnapshotScope::Run(&run.run_id))
-        }
+        Some(run) => shelf.find(reference, SnapshotScope::Run(&run.run_id)),
     };
     let removal = match id.and_then(|id| shelf.removal(&id)) {
         Ok(removal) => removal,
@@ -55,9 +55,9 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     // other process uses it meanwhile.
     let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
     let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
-    let appended = AuditLog::open(&root, &site)
+    let appended = AuditLog::open(&root, site)
         .and_then(|log| {
-            let record = record(&removal, &args.place.actor);
+            let record = record(&removal, actor);
             let (now, redactor) = (now_rfc3339(), Redactor::new(&[]));
             log.append(&record, &now, &redactor, &Map::new())
         })

@@ -12,6 +12,10 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, view};
 
+/// Key in the provenance of a run (facts that its creator stores with it) that marks a sandbox.
+pub(super) const PROVENANCE: &str = "sandbox";
+/// Poll interval while a command waits for the end of a run.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit for a status reply of a sandbox.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time to wait for the end of a supervisor that no longer accepts connections.
@@ -40,7 +44,7 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
         "success": true,
         "id": view.run_id,
         "createdAt": view.created_at,
-        "identity": view.provenance.get(super::place::PROVENANCE),
+        "identity": view.provenance.get(PROVENANCE),
     });
     match view.status {
         RunStatus::Running => living(told, &mut document),
@@ -89,7 +93,7 @@ pub(super) fn is_being_made(run: &FoundRun) -> bool {
 fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
     let until = Instant::now() + DYING;
     while seen.status == RunStatus::Running && Instant::now() < until {
-        std::thread::sleep(super::POLL_INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
         seen = view(state, run).map_err(|e| e.body())?;
     }
     Ok(seen)

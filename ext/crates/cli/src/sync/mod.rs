@@ -31,7 +31,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn,
 use wp_codebox_runtime::{StateDir, find};
 
 /// Maximum size of a synced file, in bytes.
-const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
+pub(crate) const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
     let done = match &args.action {
@@ -202,6 +202,35 @@ fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, Err
     Ok((top, seen, left_out))
 }
 
+/// A file of a sandbox.
+pub(crate) struct Content {
+    pub bytes: Vec<u8>,
+    pub executable: bool,
+}
+
+/// Returns the file in the sandbox's answer to a request for the content of `path`; `None` if there
+/// is no regular file.
+///
+/// # Errors
+/// When the content has a secret of the run, which the answer shows redacted.
+pub(crate) fn content(answer: &Value, path: &str) -> Result<Option<Content>, ErrorBody> {
+    let row = rows(answer).first().filter(|row| row["base64"].is_string());
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let bytes = STANDARD
+        .decode(row["base64"].as_str().unwrap_or_default())
+        .map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
+    if row["sha256"] != sha256(&bytes).as_str() {
+        let message = format!("{path} contains a secret of the run, so it is not copied");
+        return Err(ErrorBody::new(ErrorCode::RunFailed, message));
+    }
+    Ok(Some(Content {
+        bytes,
+        executable: row["executable"] == Value::Bool(true),
+    }))
+}
+
 fn rows(answer: &Value) -> &[Value] {
     answer["files"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -343,21 +372,10 @@ impl Sync<'_> {
             content: true,
             everything: false,
         }))?;
-        let row = rows(&answer)
-            .first()
-            .filter(|row| row["base64"].is_string());
-        let Some(row) = row else {
+        let Some(Content { bytes, executable }) = content(&answer, path)? else {
             let message = format!("{path} is no longer a file in the sandbox");
             return Err(ErrorBody::new(ErrorCode::SyncConflict, message));
         };
-        let bytes = STANDARD
-            .decode(row["base64"].as_str().unwrap_or_default())
-            .map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
-        if row["sha256"] != sha256(&bytes).as_str() {
-            let message = format!("{path} contains a secret of the run, so it is not copied");
-            return Err(ErrorBody::new(ErrorCode::RunFailed, message));
-        }
-        let executable = row["executable"] == Value::Bool(true);
         self.local.write(path, &bytes, executable)?;
         let sha256 = sha256(&bytes).as_str().to_owned();
         let file = File { sha256, executable };

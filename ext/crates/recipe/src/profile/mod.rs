@@ -7,6 +7,7 @@
 
 mod model;
 mod read;
+mod route;
 mod setup;
 mod text;
 mod yaml;

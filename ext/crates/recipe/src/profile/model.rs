@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use wp_codebox_contracts::{
-    CommandCall, GitChoice, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
-    SandboxScope, Sha256Hex,
+    CommandCall, GitChoice, IsolationClass, IsolationLevel, LimitsRequest, MountAccess,
+    NetworkNeed, NetworkPolicy, RoutePolicy, RouteRequest, SandboxNeeds, SandboxScope, Sha256Hex,
 };
 
 /// Schema id of a sandbox profile.
@@ -113,9 +113,10 @@ pub struct Profile {
     /// What sandboxes with this profile are for, as text for clients.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Name of the backend that builds the sandboxes.
-    pub extension: &'static str,
-    /// Isolation level that a sandbox must have at least.
+    /// Extension that starts the sandboxes, hosts, and how both are selected.
+    #[serde(flatten)]
+    pub routing: RoutePolicy,
+    /// Isolation level that a native sandbox must have at least.
     pub isolation: IsolationLevel,
     /// Hosts to which a sandbox may connect.
     pub network: NetworkPolicy,
@@ -135,4 +136,18 @@ pub struct Profile {
     pub metadata: Metadata,
     /// SHA-256 of the profile document as it was passed in.
     pub sha256: Sha256Hex,
+}
+
+impl Profile {
+    /// Returns the request for a place where a sandbox of this profile can run.
+    #[must_use]
+    pub fn route_request(&self) -> RouteRequest {
+        let isolation = IsolationClass::of_level(self.isolation);
+        let mut needs = SandboxNeeds::new(isolation.unwrap_or(IsolationClass::Container));
+        needs.network = NetworkNeed::of(&self.network);
+        RouteRequest {
+            policy: self.routing.clone(),
+            needs,
+        }
+    }
 }

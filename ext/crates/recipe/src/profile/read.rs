@@ -4,8 +4,8 @@ use super::text::{is_id, is_version};
 use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
-    EgressRule, GitChoice, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
-    NetworkPosture, NetworkRules, SandboxScope, Sha256Hex,
+    EgressRule, GitChoice, GuestPath, LimitsRequest, MountAccess, NetworkPolicy, NetworkPosture,
+    NetworkRules, SandboxScope, Sha256Hex,
 };
 use wp_codebox_policy::EgressRules;
 
@@ -34,7 +34,7 @@ impl Section {
         format!("{}.{name}", self.path)
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 }
@@ -56,12 +56,11 @@ impl Reader {
             "setup",
             "reachability",
             "metadata",
+            "placement",
+            "route",
         ];
         let Value::Object(_) = value else {
-            self.issue(
-                "$",
-                "a profile must be an object with id, version and extension",
-            );
+            self.issue("$", "a profile must be an object with id and version");
             return None;
         };
         let top = self.object(value, "$", &keys);
@@ -81,14 +80,7 @@ impl Reader {
                 "must be a semantic version in quotes such as \"1.0.0\"",
             );
         }
-        let extension = self.required(&top, "extension");
-        if !extension.is_empty() && extension != "native" {
-            self.issue(
-                "$.extension",
-                &format!("unknown backend {extension:?}; this host has \"native\""),
-            );
-        }
-        let isolation = self.isolation(&top);
+        let (isolation, routing) = self.route_policy(&top);
         let network = self.network(&top);
         let workspace = self.workspace(&top);
         let reachability = self.reachability(&top);
@@ -98,7 +90,7 @@ impl Reader {
             id,
             version,
             description: self.optional(&top, "description").unwrap_or_default(),
-            extension: "native",
+            routing,
             isolation,
             network,
             workspace,
@@ -174,7 +166,13 @@ impl Reader {
     }
 
     /// Reads a text that must be one of `words`, and returns the value paired with that word.
-    fn word<T: Copy>(&mut self, from: &Section, name: &str, words: &[(&str, T)], default: T) -> T {
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        from: &Section,
+        name: &str,
+        words: &[(&str, T)],
+        default: T,
+    ) -> T {
         let Some(text) = self.optional(from, name) else {
             return default;
         };
@@ -200,6 +198,15 @@ impl Reader {
                 default
             }
         }
+    }
+
+    /// Reads an optional number without sign and fraction.
+    pub(super) fn whole_number(&mut self, from: &Section, name: &str) -> Option<u64> {
+        let number = from.members.get(name)?.as_u64();
+        if number.is_none() {
+            self.issue(&from.at(name), "must be a whole number");
+        }
+        number
     }
 
     /// Reads a list; returns each entry with its path.
@@ -232,15 +239,6 @@ impl Reader {
             }
         }
         all
-    }
-
-    fn isolation(&mut self, top: &Section) -> IsolationLevel {
-        let part = self.part(top, "isolation", &["level"]);
-        let words = [
-            ("full", IsolationLevel::Full),
-            ("reduced", IsolationLevel::Reduced),
-        ];
-        self.word(&part, "level", &words, IsolationLevel::Full)
     }
 
     fn network(&mut self, top: &Section) -> NetworkPolicy {

@@ -1,5 +1,9 @@
 use super::*;
-use wp_codebox_contracts::{GitChoice, MountAccess, SandboxScope};
+use serde_json::json;
+use wp_codebox_contracts::{
+    GitChoice, IsolationClass, IsolationLevel, MountAccess, NetworkNeed, RoutePolicy,
+    RouteStrategy, SandboxScope,
+};
 
 const FULL: &str = r#"
 # What the agents of the shop get.
@@ -74,8 +78,10 @@ fn profile_in_yaml_or_in_json_yields_the_same_result() {
 
 #[test]
 fn each_profile_problem_is_reported_with_its_path() {
-    let text = "id: Bad Id\nversion: '1.0'\nextension: ext.compose-ssh\nplacement: {}\n\
-        isolation: { level: microvm }\nnetwork: { default: allow, egress: [7] }\n\
+    let text = "id: Bad Id\nversion: '1.0'\nextension: Ext!\n\
+        placement: { prefer: [Host, 7], fallback: [b, b], labels: x }\n\
+        route: { strategy: random, fallback: native, constraints: { max_cost_per_hour: -1, require_isolation: vm, region: EU, zone: a } }\n\
+        isolation: { level: total }\nnetwork: { default: allow, egress: [7] }\n\
         workspace: { access: rw, mode: remote-canonical, git: clone }\nscope_default: world\n\
         ttl: { default: 4h, max: 1h, idle_reap: 3w }\n\
         resources: { cpu: 2, memory_mb: 1, pids: many }\n\
@@ -87,7 +93,16 @@ fn each_profile_problem_is_reported_with_its_path() {
         "$.id",
         "$.version",
         "$.extension",
-        "$.placement",
+        "$.placement.prefer[0]",
+        "$.placement.prefer[1]",
+        "$.placement.fallback[1]",
+        "$.placement.labels",
+        "$.route.strategy",
+        "$.route.fallback",
+        "$.route.constraints.max_cost_per_hour",
+        "$.route.constraints.require_isolation",
+        "$.route.constraints.region",
+        "$.route.constraints.zone",
         "$.isolation.level",
         "$.network.default",
         "$.network.egress[0]",
@@ -111,7 +126,107 @@ fn each_profile_problem_is_reported_with_its_path() {
         .iter()
         .find(|(path, _)| path == "$.extension")
         .unwrap();
-    assert!(extension.1.contains("ext.compose-ssh") && extension.1.contains("native"));
+    assert!(extension.1.contains("not a valid extension id"));
+}
+
+const HEAD: &str = "id: a\nversion: 1.0.0\n";
+
+#[test]
+fn profile_without_extension_routes_by_the_default_strategy_to_any_host() {
+    let profile = parse_profile(HEAD.as_bytes()).unwrap();
+    assert_eq!(profile.routing, RoutePolicy::default());
+    assert_eq!(
+        profile.routing.route.strategy,
+        RouteStrategy::PreferSelfHosted
+    );
+    let shown = serde_json::to_value(&profile).unwrap();
+    assert!(shown.get("extension").is_none());
+    assert_eq!(shown["route"]["strategy"], "prefer-self-hosted");
+    let request = profile.route_request();
+    assert_eq!(request.needs.isolation, IsolationClass::Container);
+    assert_eq!(request.needs.network, NetworkNeed::None);
+}
+
+#[test]
+fn placement_and_route_of_a_profile_are_read_into_its_route_request() {
+    let text = format!(
+        "{HEAD}placement: {{ prefer: [sandboxer01], fallback: [core-2] }}\n\
+         network: {{ egress: [api.example.org] }}\n\
+         route:\n  strategy: lowest-cost\n  fallback: [ext.compose-ssh, native]\n  \
+         constraints: {{ max_cost_per_hour: 250, require_isolation: microvm, region: eu }}\n"
+    );
+    let request = parse_profile(text.as_bytes()).unwrap().route_request();
+    let policy = json!(request.policy);
+    assert_eq!(
+        policy,
+        json!({
+            "placement": {"prefer": ["sandboxer01"], "fallback": ["core-2"]},
+            "route": {"strategy": "lowest-cost", "fallback": ["ext.compose-ssh", "native"],
+                "constraints": {"max_cost_per_hour": 250, "require_isolation": "microvm", "region": "eu"}},
+        })
+    );
+    assert_eq!(request.needs.network, NetworkNeed::Hosts);
+    let absent = "placement: { prefer: [], fallback: null }\nroute: { constraints: { max_cost_per_hour: null } }\n";
+    let profile = parse_profile(format!("{HEAD}{absent}").as_bytes()).unwrap();
+    assert_eq!(profile.routing, RoutePolicy::default());
+}
+
+#[test]
+fn any_valid_extension_id_pins_a_profile_and_excludes_a_list_of_extensions() {
+    let pinned = format!("{HEAD}extension: ext.compose-ssh\n");
+    let profile = parse_profile(pinned.as_bytes()).unwrap();
+    let id = profile.routing.extension.unwrap();
+    assert_eq!(id.as_str(), "ext.compose-ssh");
+    let both = issues(&format!("{pinned}route: {{ fallback: [native] }}\n"));
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert_eq!(both[0].0, "$.route.fallback");
+    parse_profile(format!("{pinned}route: {{ strategy: explicit }}\n").as_bytes()).unwrap();
+}
+
+#[test]
+fn explicit_route_without_extensions_and_host_in_both_lists_are_refused() {
+    for list in ["", ", fallback: []"] {
+        let found = issues(&format!("{HEAD}route: {{ strategy: explicit{list} }}\n"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, "$.route.strategy");
+    }
+    let listed = format!("{HEAD}route: {{ strategy: explicit, fallback: [native] }}\n");
+    parse_profile(listed.as_bytes()).unwrap();
+    let twice = issues(&format!(
+        "{HEAD}placement: {{ prefer: [a], fallback: [b, a] }}\n"
+    ));
+    assert_eq!(twice.len(), 1, "{twice:?}");
+    assert_eq!(twice[0].0, "$.placement.fallback[1]");
+}
+
+#[test]
+fn required_isolation_raises_the_level_of_native_sandboxes_and_never_lowers_it() {
+    use IsolationClass::{Container, Microvm, Policy};
+    use IsolationLevel::{Full, Reduced};
+    for (level, required, expected, constraint) in [
+        ("reduced", "null", Reduced, None),
+        ("policy", "null", Reduced, None),
+        ("container", "null", Full, None),
+        ("reduced", "policy", Reduced, Some(Policy)),
+        ("reduced", "container", Full, Some(Container)),
+        ("reduced", "full", Full, Some(Container)),
+        ("full", "reduced", Full, Some(Policy)),
+        ("reduced", "microvm", Full, Some(Microvm)),
+        ("microvm", "policy", Full, Some(Microvm)),
+    ] {
+        let text = format!(
+            "{HEAD}isolation: {{ level: {level} }}\nroute: {{ constraints: {{ require_isolation: {required} }} }}\n"
+        );
+        let profile = parse_profile(text.as_bytes()).unwrap();
+        assert_eq!(profile.isolation, expected, "{level} {required}");
+        let constraints = &profile.routing.route.constraints;
+        assert_eq!(
+            constraints.require_isolation, constraint,
+            "{level} {required}"
+        );
+        let needed = profile.route_request().needs.isolation;
+        assert_eq!(needed.level(), Some(expected), "{level} {required}");
+    }
 }
 
 #[test]

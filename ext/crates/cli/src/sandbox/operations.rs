@@ -1,0 +1,222 @@
+//! Operations on the sandboxes of one site, for `wp-codebox sandbox` and for the service
+//! (`wp-codebox serve`) alike. They know nothing of a command line.
+
+use super::shelf;
+use super::shown::{self, POLL_INTERVAL, PROVENANCE};
+use crate::{cancel, live};
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    CancelDetails, ErrorBody, ErrorCode, LiveRequest, RunId, RunStatus, SiteId, SnapshotRequest,
+    schema_id,
+};
+use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runtime::{
+    FoundRun, ListFilter, OpenSnapshot, RegistryError, SnapshotScope, SnapshotStore, StateDir,
+    StatusFilter, find, list, now_rfc3339, status, view,
+};
+
+/// Time limit for a request to a sandbox, enough for a snapshot of several gigabytes.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time limit for a sandbox to write its bundle and end.
+const END_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The sandboxes of one site.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sandboxes<'a> {
+    /// State directory that contains the site.
+    pub state: &'a StateDir,
+    /// The site.
+    pub site: &'a SiteId,
+}
+
+impl Sandboxes<'_> {
+    /// Finds a sandbox by its id or a unique prefix of the id.
+    ///
+    /// # Errors
+    /// `wp_codebox_sandbox_not_found`, also for a run that is not a sandbox.
+    pub(crate) fn find(self, reference: &str) -> Result<FoundRun, ErrorBody> {
+        let sites = std::slice::from_ref(self.site);
+        let run = find(self.state, sites, reference).map_err(|error| match error {
+            RegistryError::NotFound { .. } => missing(reference),
+            other => other.body(),
+        })?;
+        let view = view(self.state, &run).map_err(|e| e.body())?;
+        if view.provenance.contains_key(PROVENANCE) {
+            return Ok(run);
+        }
+        Err(missing(reference))
+    }
+
+    /// Returns the run with exactly this id, whether its directory exists or not.
+    pub(crate) fn run(self, run_id: RunId) -> FoundRun {
+        FoundRun {
+            path: self
+                .state
+                .path()
+                .join("sites")
+                .join(self.site.as_str())
+                .join("runs")
+                .join(run_id.as_str()),
+            site: self.site.clone(),
+            run_id,
+        }
+    }
+
+    /// Returns `sandbox/v1` of a sandbox in any state.
+    pub(crate) fn document(self, run: &FoundRun) -> Result<Value, ErrorBody> {
+        shown::document(self.state, run)
+    }
+
+    /// Returns `sandbox-list/v1` of at most `limit` sandboxes, newest first.
+    pub(super) fn list(self, limit: usize) -> Result<Value, ErrorBody> {
+        let filter = ListFilter {
+            status: StatusFilter::Any,
+            limit: usize::MAX,
+            offset: 0,
+        };
+        let sites = std::slice::from_ref(self.site);
+        let (_, runs) = list(self.state, sites, filter).map_err(|e| e.body())?;
+        let all: Vec<FoundRun> = runs
+            .into_iter()
+            .filter(|(_, view)| view.provenance.contains_key(PROVENANCE))
+            .map(|(run, _)| run)
+            .collect();
+        let rows = all
+            .iter()
+            .take(limit)
+            .filter_map(|run| self.document(run).ok())
+            .collect::<Vec<_>>();
+        Ok(
+            json!({"schema": schema_id::SANDBOX_LIST, "success": true, "total": all.len(), "sandboxes": rows}),
+        )
+    }
+
+    /// Sends a request to a sandbox; for an ended one, returns an error with the reason of its end.
+    pub(crate) fn ask(
+        self,
+        run: &FoundRun,
+        actor: &str,
+        request: LiveRequest,
+    ) -> Result<Value, ErrorBody> {
+        self.check_running(run)?;
+        live::ask(run, actor, request, ReplyTimeout::AtMost(REQUEST_TIMEOUT))
+    }
+
+    /// Returns an error with the reason of the end if a sandbox has ended.
+    ///
+    /// # Errors
+    /// `wp_codebox_sandbox_not_held`.
+    pub(crate) fn check_running(self, run: &FoundRun) -> Result<(), ErrorBody> {
+        if status(self.state, run).map_err(|e| e.body())? != RunStatus::Ended {
+            return Ok(());
+        }
+        let document = self.document(run)?;
+        let reason = document["tombstone"]["reason"].as_str().unwrap_or_default();
+        let message = format!("sandbox {} has ended: {reason}", run.run_id);
+        Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
+            .with("tombstone", document["tombstone"].clone()))
+    }
+
+    /// Sets the remaining lifetime of a sandbox, counted from now, and returns its document.
+    pub(crate) fn extend_ttl(
+        self,
+        run: &FoundRun,
+        actor: &str,
+        ttl_ms: u64,
+    ) -> Result<Value, ErrorBody> {
+        self.ask(run, actor, LiveRequest::ExtendTtl { ttl_ms })?;
+        self.document(run)
+    }
+
+    /// Stores the state of a sandbox. Without a name, the snapshot is named after the time.
+    pub(crate) fn snapshot(
+        self,
+        run: &FoundRun,
+        actor: &str,
+        name: Option<&str>,
+    ) -> Result<Value, ErrorBody> {
+        let request = LiveRequest::Snapshot(SnapshotRequest {
+            name: name.map_or_else(now_rfc3339, str::to_owned),
+            metadata: Map::new(),
+        });
+        self.ask(run, actor, request)
+    }
+
+    /// Replaces the state of a sandbox by that of a snapshot.
+    pub(crate) fn restore(
+        self,
+        run: &FoundRun,
+        actor: &str,
+        snapshot: &str,
+    ) -> Result<Value, ErrorBody> {
+        let id = snapshot.to_owned();
+        self.ask(run, actor, LiveRequest::Restore { id })
+    }
+
+    /// Returns `sandbox-snapshot-list/v1`: all snapshots of the site, or those of one sandbox.
+    pub(crate) fn snapshots(self, of: Option<&FoundRun>) -> Result<Value, ErrorBody> {
+        shelf::snapshots(self.state, self.site, of)
+    }
+
+    /// Removes a snapshot and returns `sandbox-snapshot-removal/v1`. With a sandbox, the reference
+    /// may also be the name of one of its snapshots.
+    pub(crate) fn remove_snapshot(
+        self,
+        reference: &str,
+        of: Option<&FoundRun>,
+        actor: &str,
+    ) -> Result<Value, ErrorBody> {
+        shelf::remove((self.state, self.site), reference, of, actor)
+    }
+
+    /// Opens and verifies the snapshot that a sandbox starts from. The value locks the snapshot.
+    pub(crate) fn starting_snapshot(self, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
+        let shelf = SnapshotStore::of_site(self.state, self.site).map_err(|e| e.body())?;
+        let id = shelf.by_id(reference).map_err(|e| e.body())?;
+        shelf.open(&id, SnapshotScope::Any).map_err(|e| e.body())
+    }
+
+    /// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
+    pub(crate) fn end(self, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
+        let over = || {
+            status(self.state, run)
+                .map(|s| s == RunStatus::Ended)
+                .map_err(|e| e.body())
+        };
+        if over()? {
+            return Ok(());
+        }
+        let close = LiveRequest::Close {
+            reason: reason.to_owned(),
+        };
+        // Ask the sandbox to close, unless it is not ready yet. If it was not asked or did not
+        // answer, cancel its run; a cancelled run also saves its changes.
+        let heard = shown::is_held(run)
+            && !shown::is_being_made(run)
+            && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
+        if !heard && !over()? {
+            let wish = CancelDetails {
+                actor: Some(actor.to_owned()),
+                reason: Some(reason.to_owned()),
+            };
+            cancel::cancel(self.state, run, &wish)?;
+        }
+        let until = Instant::now() + END_TIMEOUT;
+        while !over()? {
+            if Instant::now() > until {
+                let message = format!("sandbox {} has not ended within the time limit", run.run_id);
+                return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
+                    .hint("run the command again: it waits for the end and changes nothing else"));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+fn missing(reference: &str) -> ErrorBody {
+    let message =
+        format!("there is no sandbox {reference:?}; `wp-codebox sandbox list` shows all of them");
+    ErrorBody::new(ErrorCode::SandboxNotFound, message)
+}

@@ -1,0 +1,24 @@
+//! `wp-codebox serve` and `wp-codebox token`: this machine's sandboxes, runs and artifacts as a
+//! service (crate `service`), with the functions of the other commands.
+
+mod args;
+mod host;
+mod native;
+mod remote;
+mod run;
+mod source_roots;
+mod token;
+
+pub(crate) use args::ServeArgs;
+pub(crate) use token::{TokenCommand, main as token};
+
+use crate::output::Output;
+use std::process::ExitCode;
+
+/// Serves until a signal stops it.
+pub(crate) fn main(output: &Output, args: &ServeArgs) -> ExitCode {
+    match run::run(*output, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure("serve", &error),
+    }
+}

@@ -1,0 +1,79 @@
+//! Waits until a new sandbox accepts requests, by reading its journal.
+
+use super::view::ended_error;
+use crate::live;
+use crate::sandbox::Sandboxes;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventProjection, EventsRequest, Follow, LiveReply, LiveRequest, RunStatus,
+};
+use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runtime::{FoundRun, status};
+
+/// Actor of requests that the service makes for itself, e.g. the list of changed files.
+pub(super) const SERVICE: &str = "service";
+/// Longest time that the setup of a sandbox may take.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// Pause before the next connection, while a supervisor does not listen yet or no longer.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until the sandbox is ready, or was once ready and still runs.
+///
+/// # Errors
+/// The reason why it ended, if it ended before.
+pub(super) fn wait(sandboxes: Sandboxes<'_>, run: &FoundRun) -> Result<(), ErrorBody> {
+    let until = Instant::now() + LONGEST;
+    let mut after = 0;
+    loop {
+        if status(sandboxes.state, run).map_err(|e| e.body())? == RunStatus::Ended {
+            return Err(ended_error(sandboxes, run));
+        }
+        match follow(run, &mut after, until) {
+            Ok(Seen::Ready) => return Ok(()),
+            // The connection ends with the run, or when its supervisor was killed. It fails while
+            // the supervisor does not listen yet. The record says which of them.
+            Ok(Seen::End) | Err(_) if Instant::now() < until => std::thread::sleep(PAUSE),
+            Ok(Seen::End) | Err(_) => {
+                return Err(ErrorBody::new(
+                    ErrorCode::SandboxStartFailed,
+                    format!("sandbox {} is not ready within the time limit", run.run_id),
+                ));
+            }
+        }
+    }
+}
+
+enum Seen {
+    Ready,
+    End,
+}
+
+/// Reads events until one says that the sandbox is ready, or until their stream ends.
+fn follow(run: &FoundRun, after: &mut u64, until: Instant) -> Result<Seen, ErrorBody> {
+    let request = LiveRequest::Events(EventsRequest {
+        after: *after,
+        projection: EventProjection::Journal,
+        follow: Follow::End,
+    });
+    let client = live::open(run, SERVICE, request)?;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match client.next(ReplyTimeout::AtMost(left))? {
+            LiveReply::Event { event } => {
+                if let Some(seq) = event["seq"].as_u64() {
+                    *after = seq;
+                }
+                if event["type"] == "runtime.state.changed" && event["data"]["to"] == "ready" {
+                    return Ok(Seen::Ready);
+                }
+            }
+            LiveReply::Answer { .. } | LiveReply::Error { .. } | LiveReply::Exited(_) => {
+                return Ok(Seen::End);
+            }
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. } => {}
+        }
+    }
+}

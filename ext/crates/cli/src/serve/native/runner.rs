@@ -1,0 +1,62 @@
+//! How the service gets a supervisor for a new sandbox.
+
+use crate::Settings;
+use crate::supervisor::Spawned;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
+
+/// Where supervisors come from.
+#[derive(Debug)]
+pub(crate) enum Runner {
+    /// This process starts them, with its own rights.
+    Child,
+    /// The service behind this socket starts one for each connection (packaging/systemd). A service
+    /// of root gives guests a kernel uid of their own.
+    Socket(PathBuf),
+}
+
+impl Runner {
+    /// Checks that supervisors can be had. Does not connect, because every connection starts one.
+    pub(super) fn check(&self) -> Result<(), ErrorBody> {
+        match self {
+            Self::Socket(path) if !path.exists() => {
+                let message = format!("the runner socket {} does not exist", path.display());
+                Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
+                    .hint("start its service: systemctl enable --now wp-codebox.socket"))
+            }
+            Self::Child | Self::Socket(_) => Ok(()),
+        }
+    }
+
+    /// Returns a supervisor that waits for its request.
+    pub(in crate::serve) fn supervisor(&self, settings: &Settings) -> Result<Spawned, ErrorBody> {
+        match self {
+            Self::Child => Spawned::next(RunMode::Detached),
+            Self::Socket(path) => {
+                let unusable = |why: String| {
+                    let message = format!("the runner socket {}: {why}", path.display());
+                    ErrorBody::new(ErrorCode::RunnerUnavailable, message)
+                };
+                let stream = UnixStream::connect(path).map_err(|e| {
+                    unusable(e.to_string())
+                        .hint("start its service: systemctl enable --now wp-codebox.socket")
+                })?;
+                // The request contains secrets, so the process that listens must be trusted.
+                let peer = socket_peercred(&stream).map_err(|e| unusable(e.to_string()))?;
+                let uid = peer.uid.as_raw();
+                let owner = std::fs::metadata(&settings.state_dir).map(|state| state.uid());
+                let is_owner = owner.is_ok_and(|owner| owner == uid);
+                if uid != 0 && uid != geteuid().as_raw() && !is_owner {
+                    return Err(unusable(format!(
+                        "uid {uid} listens on it, which is neither root nor the owner of the state directory"
+                    )));
+                }
+                Ok(Spawned::connected(stream))
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Starts the server of `wp-codebox serve` and runs it until a signal stops it.
+
+use super::args::ServeArgs;
+use super::host::Machine;
+use super::native::{Native, Runner};
+use super::remote::RemoteSpec;
+use super::source_roots::SourceRoots;
+use super::token::directory;
+use crate::Settings;
+use crate::output::Output;
+use crate::signals::{on_end, unheard_signals};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_ledger::{Ledger, LedgerFiles, Prices};
+use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, RegionName};
+use wp_codebox_runtime::StateDir;
+use wp_codebox_service::{Extension, Listener, Service, ServiceConfig};
+
+/// Id of the host of this machine's sandboxes.
+const THIS_MACHINE: &str = "local";
+/// Name of the unix socket in the directory of the service.
+const SOCKET: &str = "api.sock";
+/// Sandboxes that this service makes in another one at most. The other one has its own limit.
+const REMOTE_CAPACITY: u32 = 1024;
+/// Name of the price table in the state directory.
+const PRICES: &str = "meter-prices.json";
+/// Number of bytes of a price table that are read; the parser refuses one that is so large.
+const MAX_PRICES: u64 = 1024 * 1024 + 1;
+
+pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
+    let settings = Settings::for_guests(&args.paths, None, output)?;
+    let site = SiteId::new(&args.site).map_err(|e| invalid(format!("--site: {e}")))?;
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let remotes = args.remotes.iter().map(|given| RemoteSpec::read(given));
+    let remotes = remotes.collect::<Result<Vec<_>, _>>()?;
+    // Root may have to read the private key, and to listen on a port below 1024.
+    let usual = state.path().join(PRICES);
+    let prices = match &args.prices {
+        Some(path) => Some(prices(path)?),
+        None if usual.exists() => Some(prices(&usual)?),
+        None if args.credits => {
+            return Err(invalid(format!(
+                "--credits needs prices: add --prices, or write {}",
+                usual.display()
+            )));
+        }
+        None => None,
+    };
+    let mut listeners = Vec::new();
+    if let (Some(address), Some(certificate), Some(key)) =
+        (args.listen, &args.tls_cert, &args.tls_key)
+    {
+        let listener = Listener::tls(address, certificate, key)?;
+        output.note(&format!(
+            "listening on https://{}",
+            listener.address().unwrap_or(address)
+        ));
+        listeners.push(listener);
+    }
+    // From here on this process can never be root again; it still has one thread.
+    state.become_owner().map_err(|e| e.body())?;
+    wp_codebox_backend_native::raise_open_files();
+    let directory = directory(&state)?;
+    let socket = match &args.socket {
+        Some(socket) => socket.clone(),
+        None => directory.join(SOCKET),
+    };
+    let runner = || match &args.runner_socket {
+        Some(path) => Runner::Socket(path.clone()),
+        None => Runner::Child,
+    };
+    let roots = SourceRoots::new(&args.source_roots)?;
+    let mut config = ServiceConfig::new(directory);
+    config.prices = prices;
+    if args.credits {
+        let files = LedgerFiles::in_state(state.path());
+        config.ledger = Some(Ledger::open(&files).map_err(|e| e.body())?);
+    }
+    let mut here = HostRecord::new(host(THIS_MACHINE)?, ExtensionId::native(), args.capacity);
+    here.region = args
+        .region
+        .as_deref()
+        .map(RegionName::new)
+        .transpose()
+        .map_err(|e| invalid(format!("--region: {e}")))?;
+    config.hosts.push(here);
+    let native = Native::new(
+        settings.clone(),
+        site.clone(),
+        runner(),
+        roots.clone(),
+        args.capacity,
+    )?;
+    let mut extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(native)];
+    let architecture = ArchitectureName::new(std::env::consts::ARCH)
+        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+    for remote in &remotes {
+        let id = ExtensionId::new(&remote.id)
+            .map_err(|e| invalid(format!("--remote {}: {e}", remote.id)))?;
+        let record = HostRecord::new(host(&remote.id)?, id.clone(), REMOTE_CAPACITY);
+        config.hosts.push(record);
+        let remote = remote.extension(id, architecture.clone())?;
+        extensions.push(Arc::new(remote));
+    }
+    let machine = Machine::new(settings, site, runner(), roots)?;
+    let service = Service::open(config, extensions, Arc::new(machine))?;
+    // Bound after the records are locked: a second service must not take the socket of the first.
+    listeners.push(Listener::unix(&socket)?);
+    output.note(&format!("listening on {}", socket.display()));
+    let stop = Arc::new(Notify::new());
+    let signalled = Arc::clone(&stop);
+    on_end(move || signalled.notify_one()).map_err(|e| unheard_signals(&e))?;
+    service.run(listeners, async move {
+        stop.notified().await;
+        output.note("stopping; sandboxes go on");
+    })
+}
+
+fn invalid(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn host(name: &str) -> Result<HostId, ErrorBody> {
+    HostId::new(name).map_err(|e| invalid(e.to_string()))
+}
+
+fn prices(path: &Path) -> Result<Prices, ErrorBody> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|file| file.take(MAX_PRICES).read_to_end(&mut bytes))
+        .map_err(|e| invalid(format!("--prices {}: {e}", path.display())))?;
+    Prices::parse(&bytes).map_err(|e| e.body())
+}

@@ -1,0 +1,117 @@
+"""Who may use the service: users of the machine by their uid, everybody else by a token with scopes."""
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+
+from harness import must, skip_unless_root
+
+PROGRAM = """
+import http.client, json, socket, sys
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+connection = Unix("localhost", timeout=30)
+headers = {"Authorization": "Bearer " + sys.argv[3]} if len(sys.argv) > 3 else {}
+try:
+    connection.request("GET", sys.argv[2], headers=headers)
+    answer = connection.getresponse()
+    print(json.dumps({"status": answer.status, "body": answer.read().decode()}))
+except OSError as error:
+    print(json.dumps({"error": type(error).__name__}))
+"""
+
+
+def ask_as(user, service, path, *token):
+    rights = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+    done = subprocess.run([sys.executable, "-c", PROGRAM, service.socket, path, *token], check=True, capture_output=True, timeout=60, **rights)
+    return json.loads(done.stdout)
+
+
+def test_another_local_user_is_refused_on_the_socket_and_the_owner_is_not(service):
+    if os.geteuid() != 0:
+        skip_unless_root("to become another user")
+    os.chmod(service.directory, 0o755)
+    must(os.stat(service.socket).st_mode & 0o777 == 0o600, f"{oct(os.stat(service.socket).st_mode)}")
+    must(ask_as("nobody", service, "/v1/sandboxes") == {"error": "PermissionError"}, "the mode of the socket lets everybody connect")
+    owner = service.bench.owner
+    must(ask_as(owner, service, "/v1/sandboxes")["status"] == 200, "control: the owner of the state directory is refused")
+    # Also when an operator opens the socket for others, the server looks at the uid.
+    os.chmod(service.socket, 0o666)
+    try:
+        refused = ask_as("nobody", service, "/v1/sandboxes")
+        must(refused["status"] == 401 and json.loads(refused["body"])["code"] == "wp_codebox_service_token_required", f"{refused}")
+        token = service.token("sandboxes:read", "sandboxes:all")
+        must(ask_as("nobody", service, "/v1/sandboxes", token)["status"] == 200, "control: another user with a token is refused")
+        wrong = token[:-1] + ("a" if token[-1] != "a" else "b")
+        must(ask_as("nobody", service, "/v1/sandboxes", wrong)["status"] == 401, "a changed token is accepted")
+    finally:
+        os.chmod(service.socket, 0o600)
+
+
+def test_token_without_the_scope_cannot_learn_that_a_sandbox_exists(service):
+    service.profile("profile.other")
+    mine = service.token("sandboxes:create@profile.other", "sandboxes:read@profile.other", "sandboxes:exec", "files:read", "files:write", actor="agt:mine")
+    same = service.token("sandboxes:create@profile.test", "sandboxes:read@profile.test", actor="agt:same")
+    sandbox = service.create(wait=None, token=same)["id"]
+    must(service.get(f"/v1/sandboxes/{sandbox}", token=same).status == 200, "control: its own token sees it")
+    unknown = "run_" + "0" * 32
+    for method, suffix, body in (("GET", "", None), ("DELETE", "", None), ("POST", "/exec", {"argv": ["true"]}), ("GET", "/files", None),
+                                 ("PUT", "/files/workspace/plugin/a", b"x"), ("POST", "/extend-ttl", {"ttl": "5m"}), ("POST", "/snapshots", {}),
+                                 ("POST", "/restore", {"snapshot": "snap_" + "0" * 32}), ("POST", "/recreate", None)):
+        there = service.call(method, f"/v1/sandboxes/{sandbox}{suffix}", body, token=mine)
+        absent = service.call(method, f"/v1/sandboxes/{unknown}{suffix}", body, token=mine)
+        must(there.status == absent.status and there.status in (403, 404), f"{method} {suffix}: {there} {absent}")
+        must(there.body.replace(sandbox.encode(), b"ID") == absent.body.replace(unknown.encode(), b"ID"), f"{method} {suffix}: {there} {absent}")
+        quiet = {"date", "content-length"}
+        must({k: v for k, v in there.headers.items() if k not in quiet} == {k: v for k, v in absent.headers.items() if k not in quiet}, f"{there.headers} {absent.headers}")
+    must(sandbox not in json.dumps(service.sandboxes(token=mine)), "the list names it")
+    must(sandbox in json.dumps(service.sandboxes(token=same)), "control: the list of its own token does not name it")
+    service.post("/v1/sandboxes", {"profile": "profile.test"}, token=mine).expect(403, 404)
+    service.delete(f"/v1/sandboxes/{sandbox}")
+
+
+def test_revoked_and_expired_tokens_are_refused_and_a_token_is_printed_once(service):
+    token = service.token("sandboxes:read", actor="agt:short")
+    service.get("/v1/sandboxes", token=token).expect(200)
+    listed = service.bench.call("token", "list", "--state", service.state, "--json").expect(0)
+    must(token not in listed.stdout and token.split("_")[2] not in listed.stdout, "the list shows the secret")
+    for name, _, files in os.walk(os.path.join(service.state, "service")):
+        for file in files:
+            with open(os.path.join(name, file), "rb") as stream:
+                must(token.split("_")[2].encode() not in stream.read(), f"{file} has the secret")
+    service.bench.call("token", "revoke", token.split("_")[1], "--state", service.state, "--json").expect(0)
+    service.get("/v1/sandboxes", token=token).expect(401, code="wp_codebox_service_token_required")
+
+
+def test_secret_reaches_only_the_bridge_and_is_read_from_a_file_of_the_owner(service):
+    more = "network: { default: deny, egress: [api.example.org] }\nsetup:\n  secret_refs:\n    - { name: SHOP_API_KEY, hosts: [api.example.org] }\n"
+    service.profile("profile.secret", more=more)
+    missing = service.post("/v1/sandboxes", {"profile": "profile.secret"}, headers={"Prefer": "wait=240"})
+    must("SHOP_API_KEY" in str(missing), f"a missing secret is not named: {missing}")
+    secrets = os.path.join(service.state, "secrets")
+    os.makedirs(secrets, mode=0o700, exist_ok=True)
+    value = "value-of-the-secret-4711"
+    path = os.path.join(secrets, "SHOP_API_KEY")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(value + "\n")
+    os.chmod(path, 0o600)
+    service.bench.own(secrets)
+    sandbox = service.create("profile.secret")["id"]
+    seen = service.sh(sandbox, "printf %s \"$SHOP_API_KEY\"; env")
+    must(seen and value not in seen and "SHOP_API_KEY" in seen, f"{seen}")
+    for name, _, files in os.walk(service.state):
+        for file in files:
+            whole = os.path.join(name, file)
+            if whole != path and "templates" not in whole and os.path.isfile(whole):
+                with open(whole, "rb") as stream:
+                    must(value.encode() not in stream.read(), f"{whole} has the secret")
+    service.delete(f"/v1/sandboxes/{sandbox}")
+
+
+def test_caller_may_mount_only_directories_that_the_operator_opened(bench, service):
+    refused = service.post("/v1/sandboxes", {"profile": "profile.test", "workspace": {"source": service.state}}, headers={"Prefer": "wait=240"})
+    must("wp_codebox_mount_denied" in str(refused), f"{refused}")
