@@ -79,12 +79,9 @@ pub(crate) async fn read(request: Request, most: usize, bounds: &Bounds) -> ApiR
             format!("the body has more than {most} bytes, the limit; send less"),
         )
     };
-    let announced = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > u64::try_from(most).unwrap_or(u64::MAX)) {
+    if announced(request.headers())
+        .is_some_and(|length| length > u64::try_from(most).unwrap_or(u64::MAX))
+    {
         return Err(too_large());
     }
     let collected = collect(request.into_body(), most, bounds.body_idle);
@@ -94,6 +91,35 @@ pub(crate) async fn read(request: Request, most: usize, bounds: &Bounds) -> ApiR
         Ok(Err(problem)) => Err(problem),
         Err(_) => Err(too_slow()),
     }
+}
+
+/// Largest body that is read before the request is judged, in bytes.
+const SMALL: u64 = 64 * 1024;
+
+/// Reads a small body of a known length, so that a refusal reaches a client that is still sending it:
+/// an answer before the end of the body closes the connection. Other bodies are left as they are.
+pub(crate) async fn receive_small(request: &mut Request, bounds: &Bounds) -> ApiResult<()> {
+    if !announced(request.headers()).is_some_and(|length| (1..=SMALL).contains(&length)) {
+        return Ok(());
+    }
+    let (parts, body) = std::mem::take(request).into_parts();
+    let read = read(
+        Request::from_parts(parts.clone(), body),
+        bounds.body,
+        bounds,
+    )
+    .await?;
+    *request = Request::from_parts(parts, Body::from(read));
+    Ok(())
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 fn too_slow() -> Problem {
@@ -131,6 +157,7 @@ async fn collect(mut body: Body, most: usize, idle: Duration) -> ApiResult<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -153,5 +180,23 @@ mod tests {
             !secret.contains("hunter2") && secret.contains("line 1"),
             "{secret}"
         );
+    }
+
+    #[tokio::test]
+    async fn small_body_is_received_before_the_request_is_judged_and_a_large_one_is_left() {
+        for (length, is_small) in [(3, true), (100_000, false)] {
+            let (sent, asked) = (vec![b'x'; length], Arc::new(AtomicBool::new(false)));
+            let seen = Arc::clone(&asked);
+            let body = http_body_util::Full::from(sent.clone()).map_frame(move |frame| {
+                seen.store(true, Ordering::Relaxed);
+                frame
+            });
+            let request = Request::builder().header(header::CONTENT_LENGTH, length);
+            let mut request = request.body(Body::new(body)).unwrap();
+            let bounds = Bounds::default();
+            receive_small(&mut request, &bounds).await.unwrap();
+            assert_eq!(asked.load(Ordering::Relaxed), is_small);
+            assert_eq!(read(request, length, &bounds).await.unwrap(), sent);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Checks before every handler: token, limits, scope and query parameters.
 
+use super::body::receive_small;
 use super::operation::{Access, Operation};
 use super::query::Args;
 use crate::auth::{Peer, Permit, Principal, authenticate};
@@ -43,7 +44,11 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     let began = Instant::now();
-    let mut response = match admit(&core, operation, &mut request).await {
+    let admitted = match receive_small(&mut request, &core.config.bounds).await {
+        Err(problem) => Err(problem),
+        Ok(()) => admit(&core, operation, &mut request).await,
+    };
+    let mut response = match admitted {
         Err(problem) => problem.into_response(),
         Ok(permit) => hold(next.run(request).await, permit),
     };
