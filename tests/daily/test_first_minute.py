@@ -210,10 +210,10 @@ def test_diff_and_apply_use_the_last_run_that_changed_files_and_name_it(develope
     developer.call(*GOAL, "--json")
     run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     developer.call("Fail at it", "--agent-command", "false", check=1)
-    developer.call("Do nothing", "--agent-command", "true")
+    developer.call("Fail again", "--agent-command", "false", check=1)
     shown = developer.call("diff")
-    must("'hello'" in shown.stdout, "a run without a change took the place of the change")
-    must(run in shown.stderr and "2 later runs changed nothing" in shown.stderr, shown.stderr)
+    must("'hello'" in shown.stdout, "a failed run without a change took the place of the change")
+    must(run in shown.stderr and "2 later runs failed without a change" in shown.stderr, shown.stderr)
     last = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     must(last != run and "changed nothing" in developer.call("diff", last).stderr, "a named run is shown also without a change")
     applied = developer.call("apply", "--json")

@@ -7,7 +7,9 @@ use crate::project;
 use crate::settings::{Settings, prepare_state};
 use std::path::PathBuf;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle, read_changed_files};
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, RunStatus, RunView, SiteId};
+use wp_codebox_contracts::{
+    ChangedFile, ErrorBody, ErrorCode, Outcome, RunStatus, RunView, SiteId,
+};
 use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory, view};
 
 /// Key and value in the provenance of a run that `wp-codebox up` started.
@@ -53,8 +55,8 @@ impl History {
 
     /// Returns the run that the arguments name, else the last run of this directory that `wanted`
     /// accepts. Runs of `up`, `shell`, `wp`, `php` and `test` only count if no other run is accepted
-    /// and they changed files: users start them to look at an earlier change. Without any change in
-    /// this directory, returns the last run with a bundle.
+    /// and they changed files: users start them to look at an earlier change. If no run is accepted,
+    /// returns the last run with a bundle.
     pub(super) fn run(&self, args: &OfRunArgs, wanted: Wanted) -> Result<FoundRun, ErrorBody> {
         if let Some(reference) = &args.run {
             let sites = std::slice::from_ref(&self.site);
@@ -75,7 +77,11 @@ impl History {
             |(run, record, _): &(FoundRun, RunRecord, RunStatus)| self.changed_files(run, record);
         let place = match wanted {
             Wanted::Bundle => (!tasks.is_empty()).then_some(0),
-            Wanted::Change(_) => tasks.iter().position(|run| changed(run)),
+            // A task that ended well without a change is the last word on this directory; an earlier
+            // change may have been taken back before it.
+            Wanted::Change(_) => tasks
+                .iter()
+                .position(|run| changed(run) || run.1.outcome == Some(Outcome::NoOp)),
         };
         let other = || others.iter().find(|run| changed(run));
         let found = match place {
@@ -164,16 +170,17 @@ impl History {
 pub(super) enum Wanted {
     /// A run with a bundle.
     Bundle,
-    /// A run with a bundle that changes files. A message on this output names the run.
+    /// A run with a bundle that changes files, or that ended well without a change. A message on this
+    /// output names the run.
     Change(Output),
 }
 
-/// Tells the user which run was chosen, and how many later ones changed nothing.
+/// Tells the user which run was chosen, and how many later ones failed without a change.
 fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usize) {
     let later = match skipped {
         0 => String::new(),
-        1 => "; one later run changed nothing".to_owned(),
-        count => format!("; {count} later runs changed nothing"),
+        1 => "; one later run failed without a change".to_owned(),
+        count => format!("; {count} later runs failed without a change"),
     };
     let of = format!("change of {}, of {}", run.run_id, record.created_at);
     output.note(&format!("{of}{later}"));
