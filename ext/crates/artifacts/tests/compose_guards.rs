@@ -206,7 +206,7 @@ fn id_of_a_bundle_depends_on_caller_directory_contents_and_mode() {
         assert!(!ids.contains(&composed.run_id), "{ids:?}");
         ids.push(composed.run_id);
     }
-    // Files that nobody touched do not count.
+    // Unchanged files do not count.
     let mut request = edit();
     request.roots[0].baseline = vec![archive(&[
         ("foo.php", 0o644, CODE),

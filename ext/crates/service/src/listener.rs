@@ -109,7 +109,7 @@ fn bind_unix(path: &Path) -> Result<Kind, ListenerError> {
         }
         Ok(_) | Err(_) => {}
     }
-    // The socket gets its mode under another name: under its own, nobody could connect in between,
+    // The socket gets its mode under another name: under its own, no process could connect in between,
     // because connecting needs write permission.
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(format!(".{}", std::process::id()));

@@ -75,7 +75,7 @@ pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBo
     valid.make(Spawned::new(RunMode::Detached)?)
 }
 
-/// A sandbox that somebody wants: the id of its run, its site and its parameters (its seed).
+/// A sandbox that is to be made: the id of its run, its site and its parameters (its seed).
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub run_id: RunId,

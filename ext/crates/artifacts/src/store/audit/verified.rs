@@ -2,7 +2,7 @@
 //!
 //! A verification hashes every record. While the kernel states the same inode, size and times of the
 //! file, its bytes are the verified ones, and a page only reads its own records. The result stays in
-//! the memory of this process: in the state directory, whoever can change the log could forge it. It
+//! the memory of this process: in the state directory, a process that can change the log could forge it. It
 //! is kept only for a log without a problem.
 
 use super::anchor::Extent;
