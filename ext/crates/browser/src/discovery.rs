@@ -3,8 +3,16 @@
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Paths where the browser is searched when the settings name no path.
-const PLACES: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser"];
+/// Paths where the browser is searched when the settings name no path. The headless shell comes
+/// first: it has the same engine without the user interface, and a probe of one page takes a third
+/// of the processor time.
+const PLACES: &[&str] = &[
+    "/usr/bin/chromium-headless-shell",
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+];
+/// Directories in which distributions install the programs behind their wrapper scripts.
+const BEHIND_SCRIPTS: &[&str] = &["/usr/lib/chromium", "/usr/lib/chromium-browser"];
 /// Host directories that every guest sees, so that programs in them need no extra mount.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
@@ -30,7 +38,7 @@ pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
     };
     let program = found.map_err(|why| {
         ErrorBody::new(ErrorCode::BrowserUnavailable, format!("no browser is available: {why}"))
-            .hint("install Chromium (Debian: apt-get install chromium), or name its program with --browser or WP_CODEBOX_BROWSER")
+            .hint("install Chromium (Debian: apt-get install chromium-headless-shell), or name its program with --browser or WP_CODEBOX_BROWSER")
     })?;
     let inside = SYSTEM
         .iter()
@@ -58,13 +66,17 @@ fn program(path: &Path) -> Result<PathBuf, String> {
         return Ok(real);
     }
     let name = real.file_name().unwrap_or_default();
-    let behind = Path::new("/usr/lib").join(name).join(name);
-    if begin.starts_with(b"#!") && behind.is_file() {
-        return Ok(behind);
+    let mut behind = BEHIND_SCRIPTS
+        .iter()
+        .map(|directory| Path::new(directory).join(name));
+    if let Some(found) = behind.find(|path| path.is_file())
+        && begin.starts_with(b"#!")
+    {
+        return Ok(found);
     }
     Err(format!(
-        "{shown} is not an executable program, and neither is {}",
-        behind.display()
+        "{shown} is not an executable program, and no program of its name is in {}",
+        BEHIND_SCRIPTS.join(" or ")
     ))
 }
 
@@ -73,11 +85,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chromium_wrapper_script_is_resolved_to_the_browser_executable() {
-        if Path::new("/usr/bin/chromium").exists() {
-            let found = discover(None).unwrap();
-            assert_eq!(found.program, "/usr/lib/chromium/chromium");
-            assert_eq!(found.directory, None);
+    fn chromium_wrapper_scripts_are_resolved_to_the_browser_executables() {
+        for name in ["chromium", "chromium-headless-shell"] {
+            let script = format!("/usr/bin/{name}");
+            if Path::new(&script).exists() {
+                let found = discover(Some(&script)).unwrap();
+                assert_eq!(found.program, format!("/usr/lib/chromium/{name}"));
+                assert_eq!(found.directory, None);
+            }
+        }
+        if let Some(first) = PLACES.iter().find(|path| Path::new(path).exists()) {
+            assert_eq!(discover(None), discover(Some(first)));
         }
         for named in ["/nonexistent", "/etc/passwd", "/usr/bin/ldd"] {
             let error = discover(Some(named)).unwrap_err();

@@ -79,7 +79,8 @@ pub(crate) struct PathArgs {
     /// $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub agents_dir: Option<PathBuf>,
-    /// Browser program for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    /// Browser program for browser commands. [default: $WP_CODEBOX_BROWSER, else
+    /// /usr/bin/chromium-headless-shell, else /usr/bin/chromium]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub browser: Option<PathBuf>,
     /// PHP program for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
