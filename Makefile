@@ -42,9 +42,10 @@ provision: packages
 
 # The launcher is linked statically: it runs where no library of the host is in sight, and
 # starts without a dynamic loader. --target keeps that flag away from build scripts and macros.
+# The wrapper, which CI sets, would lint here a second time.
 build: packages
-	cargo build --release -p wp-codebox-ext -p wp-codebox-cli
-	$(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
+	env -u RUSTC_WORKSPACE_WRAPPER cargo build --release -p wp-codebox-ext -p wp-codebox-cli
+	env -u RUSTC_WORKSPACE_WRAPPER $(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
 	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
 	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so
 

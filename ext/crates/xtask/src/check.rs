@@ -25,6 +25,25 @@ const CLIPPY: &[&str] = &[
     "warnings",
 ];
 
+/// Compiles all tests. With clippy-driver as the compiler this applies the same lints as [`CLIPPY`].
+const COMPILED_BY_CLIPPY: &[&str] = &[
+    "test",
+    "--quiet",
+    "--workspace",
+    "--all-targets",
+    "--no-run",
+];
+
+/// Returns the cargo command that applies the lints. Where the environment sets clippy-driver as
+/// the compiler, this is the build of the tests, so that their dependencies are not also checked.
+fn clippy() -> &'static [&'static str] {
+    if std::env::var_os("RUSTC_WORKSPACE_WRAPPER").is_some_and(|name| name == "clippy-driver") {
+        COMPILED_BY_CLIPPY
+    } else {
+        CLIPPY
+    }
+}
+
 /// Runs the rules, cheapest first.
 pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     let cargo = commands::cargo();
@@ -61,7 +80,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     let (php, clippy) = std::thread::scope(|scope| {
         let php = scope.spawn(|| php::check(root));
         let clippy = (extent == Extent::Full)
-            .then(|| tool(root, &cargo, CLIPPY, "see the warnings above"))
+            .then(|| tool(root, &cargo, clippy(), "see the warnings above"))
             .transpose();
         let php = php
             .join()
