@@ -62,6 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ready_timeout: Duration::from_secs(30),
         cgroup: &Cgroup::none("this example creates no cgroup"),
         identity: &identity,
+        used: &std::sync::Arc::default(),
     };
     let mut guest = Guest::launch(&plan, &options)?;
     if guest.report().level != IsolationLevel::Full {

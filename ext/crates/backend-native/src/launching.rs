@@ -23,7 +23,7 @@ use wp_codebox_contracts::{
     Enforcement, GuestReply, IsolationAxis, IsolationReport, LaunchMount, LaunchPlan, PlanIdentity,
     SandboxAudit,
 };
-use wp_codebox_runtime::EgressListeners;
+use wp_codebox_runtime::{EgressListeners, UsageMeter};
 
 /// Maximum wait for the kernel to end a killed guest; after that the launcher is killed too.
 pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
@@ -41,6 +41,8 @@ pub struct LaunchOptions<'a> {
     pub cgroup: &'a Cgroup,
     /// Kernel uid and gid as which the guest runs.
     pub identity: &'a GuestIdentity,
+    /// Counters to which the guest's use is added.
+    pub used: &'a Arc<UsageMeter>,
 }
 
 /// Value used in place of the pid of the guest's first process when that process has already ended.
@@ -167,7 +169,7 @@ pub(crate) fn start(
     Ok(Started {
         channel,
         process,
-        shared: Shared::new(pid, pidfd, lifetime, meter),
+        shared: Shared::new(pid, pidfd, lifetime, meter, Arc::clone(options.used)),
         layers: arrivals.layers,
         egress: arrivals.egress,
         mail: arrivals.mail,

@@ -27,7 +27,7 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::{
     Backend, BackendError, CancelHook, Cancellation, Capabilities, CapturedMounts, Connector,
     Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd,
-    Runtime, Terminal, Usage,
+    Runtime, Terminal, Usage, UsageMeter,
 };
 
 /// Maximum wait for a guest to become ready.
@@ -54,6 +54,8 @@ pub struct NativeBackend {
     pub cgroup: Arc<Cgroup>,
     /// Kernel uid and gid of the guests. At level `reduced` they are the runner's own.
     pub identity: GuestIdentity,
+    /// Counters of all guests of the run.
+    pub used: Arc<UsageMeter>,
 }
 
 /// What one guest of a run contains and may use.
@@ -116,13 +118,7 @@ impl Backend for NativeBackend {
         })
         .map_err(|e| e.body())?;
         plan.level = spec.level;
-        let options = LaunchOptions {
-            launcher: &self.launcher,
-            sandbox: self.sandbox.as_ref(),
-            ready_timeout: READY_TIMEOUT,
-            cgroup: &self.cgroup,
-            identity: &self.identity,
-        };
+        let options = self.launch_options(&self.cgroup);
         let view = match spec.level {
             IsolationLevel::Full => View::Private,
             IsolationLevel::Reduced => View::Host(Box::new(
@@ -158,6 +154,17 @@ impl Backend for NativeBackend {
 }
 
 impl NativeBackend {
+    fn launch_options<'a>(&'a self, cgroup: &'a Cgroup) -> LaunchOptions<'a> {
+        LaunchOptions {
+            launcher: &self.launcher,
+            sandbox: self.sandbox.as_ref(),
+            ready_timeout: READY_TIMEOUT,
+            cgroup,
+            identity: &self.identity,
+            used: &self.used,
+        }
+    }
+
     /// Creates a guest that runs a browser instead of WordPress, next to the guest with the run's
     /// WordPress. Its memory is polled separately, because the run's cgroup has the limits of the
     /// other guest.
@@ -176,17 +183,7 @@ impl NativeBackend {
         let apart = Cgroup::None {
             reason: "the run's cgroup has the limits of the guest with WordPress".to_owned(),
         };
-        let guest = Guest::launch(
-            &plan,
-            &LaunchOptions {
-                launcher: &self.launcher,
-                sandbox: self.sandbox.as_ref(),
-                ready_timeout: READY_TIMEOUT,
-                cgroup: &apart,
-                identity: &self.identity,
-            },
-        )
-        .map_err(|e| e.body())?;
+        let guest = Guest::launch(&plan, &self.launch_options(&apart)).map_err(|e| e.body())?;
         Ok(Box::new(NativeRuntime {
             hook: self.hook(&guest),
             guest,

@@ -180,6 +180,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
         ready_timeout: READY_TIMEOUT,
         cgroup: request.cgroup,
         identity: request.identity,
+        used: &std::sync::Arc::default(),
     };
     let seen = match level {
         IsolationLevel::Full | IsolationLevel::None => {

@@ -1,6 +1,6 @@
 //! Polls the memory and scratch use of a guest from the host, and kills the guest above a limit.
 //!
-//! A thread polls every 100 ms and records the peaks. It kills the guest when the memory of its
+//! A thread polls every 100 ms and records the peaks, and the sums for the usage of the run. It kills the guest when the memory of its
 //! processes plus the kernel memory charged to them exceeds the limit, or after the kernel has
 //! OOM-killed one of its processes. The thread ends with the guest's pid 1. The numbers come from
 //! the run's cgroup if it has one, otherwise from the host's `/proc`, and from `fstatfs`; never
@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::Limits;
-use wp_codebox_runtime::host_oom_kills;
+use wp_codebox_runtime::{SAMPLE_INTERVAL, UsageMeter, host_oom_kills};
 
-/// Time between two polls.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Number of polls from one read of the CPU time to the next.
+const POLLS_PER_CPU_SAMPLE: u64 = 10;
 /// Minimum time between two requests to the kernel to free the caches of the guest's cgroup; each
 /// request slows the guest down.
 const RECLAIM: Duration = Duration::from_secs(1);
@@ -75,9 +75,13 @@ pub(crate) struct Shared {
     meter: Option<Meter>,
     /// Result of [`host_oom_kills`] when the guest started.
     oom_kills: u64,
+    /// Counters of all guests of the run, to which this guest adds its use.
+    used: Arc<UsageMeter>,
     cause: AtomicU8,
     memory: AtomicU64,
     disk: AtomicU64,
+    /// Size of the guest's writable file system at the last poll, in bytes.
+    disk_before: Mutex<Option<u64>>,
     full: AtomicBool,
 }
 
@@ -87,6 +91,7 @@ impl Shared {
         pidfd: OwnedFd,
         lifetime: OwnedFd,
         meter: Option<Meter>,
+        used: Arc<UsageMeter>,
     ) -> Arc<Self> {
         Arc::new(Self {
             pid,
@@ -94,9 +99,11 @@ impl Shared {
             lifetime: Mutex::new(Some(lifetime)),
             meter,
             oom_kills: host_oom_kills(),
+            used,
             cause: AtomicU8::new(KillCause::None as u8),
             memory: AtomicU64::new(0),
             disk: AtomicU64::new(0),
+            disk_before: Mutex::new(None),
             full: AtomicBool::new(false),
         })
     }
@@ -167,6 +174,39 @@ impl Shared {
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
+    /// Polls memory, and CPU time at every tenth call, for the counters of the run. Returns the
+    /// memory in bytes that counts towards the limit: first of the processes, then together with
+    /// kernel memory.
+    fn sample(&self, layer: Option<&OwnedFd>, last: &mut Sample) -> (u64, u64) {
+        let processes = self.processes_now();
+        let memory = processes.saturating_add(self.kernel_now(layer));
+        self.record_memory(memory);
+        let now = Instant::now();
+        if last.polls > 0 {
+            self.used.add_memory(last.memory, now - last.at);
+        }
+        if last.polls.is_multiple_of(POLLS_PER_CPU_SAMPLE) {
+            self.sample_cpu(last);
+        }
+        last.polls += 1;
+        (last.memory, last.at) = (memory, now);
+        (processes, memory)
+    }
+
+    fn sample_cpu(&self, last: &mut Sample) {
+        if let Some((user, system)) = self.cpu() {
+            let cpu = user.saturating_add(system);
+            self.used.add_cpu(cpu.saturating_sub(last.cpu));
+            last.cpu = cpu;
+        }
+    }
+
+    /// Adds what the guest used between the last poll and its end.
+    fn sample_end(&self, mut last: Sample) {
+        self.used.add_memory(last.memory, last.at.elapsed());
+        self.sample_cpu(&mut last);
+    }
+
     /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count. If
     /// the processes alone are below the limit and exceed it only together with kernel memory, this
     /// function makes the kernel free its caches and measures again. It does so at most once per
@@ -176,10 +216,9 @@ impl Shared {
         limit: u64,
         layer: Option<&OwnedFd>,
         reclaimed: &mut Option<Instant>,
+        last: &mut Sample,
     ) -> bool {
-        let processes = self.processes_now();
-        let memory = processes.saturating_add(self.kernel_now(layer));
-        self.record_memory(memory);
+        let (processes, memory) = self.sample(layer, last);
         if processes > limit || memory <= limit {
             return processes > limit;
         }
@@ -205,9 +244,21 @@ impl Shared {
     /// Records the size of the guest's directories in bytes and whether it exceeds the disk limit.
     pub(crate) fn record_disk(&self, bytes: u64, over: bool) {
         self.disk.fetch_max(bytes, Ordering::Relaxed);
+        self.record_growth(bytes);
         if over {
             self.full.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Adds the growth of the guest's writable file system since the last call. The first call only
+    /// sets the size from which growth counts: what the launcher wrote is not the guest's.
+    fn record_growth(&self, bytes: u64) {
+        let before = self.disk_before.lock();
+        let mut before = before.unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = *before {
+            self.used.add_written(bytes.saturating_sub(before));
+        }
+        *before = Some(bytes);
     }
 
     /// Records how many bytes of the scratch file system are used and whether it is full; `layer`
@@ -222,11 +273,22 @@ impl Shared {
             .saturating_sub(stat.f_bfree)
             .saturating_mul(block);
         self.disk.fetch_max(used, Ordering::Relaxed);
+        self.record_growth(used);
         let full = stat.f_bfree.saturating_mul(block) < DISK_FLOOR || stat.f_ffree == 0;
         if full && stat.f_blocks > 0 {
             self.full.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// What one poll found.
+#[derive(Debug)]
+struct Sample {
+    polls: u64,
+    memory: u64,
+    /// CPU time in microseconds.
+    cpu: u64,
+    at: Instant,
 }
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
@@ -238,23 +300,35 @@ pub(crate) fn start(
     layer: Option<OwnedFd>,
     spawner: Option<OwnedFd>,
 ) -> std::io::Result<JoinHandle<()>> {
+    // Before the first program of the caller: everything that is written from here on is its own.
+    if let Some(layer) = &layer {
+        shared.measure_disk(layer);
+    }
     std::thread::Builder::new()
         .name("guest-watch".to_owned())
         .stack_size(128 * 1024)
         .spawn(move || {
             let mut reclaimed = None;
+            let mut last = Sample {
+                polls: 0,
+                memory: 0,
+                cpu: 0,
+                at: Instant::now(),
+            };
             loop {
-                let over = shared.is_over(limits.memory_bytes, layer.as_ref(), &mut reclaimed);
+                let layer = layer.as_ref();
+                let over = shared.is_over(limits.memory_bytes, layer, &mut reclaimed, &mut last);
                 if over || shared.was_out_of_memory() {
                     shared.kill(KillCause::Memory);
                 }
-                if let Some(layer) = &layer {
+                if let Some(layer) = layer {
                     shared.measure_disk(layer);
                 }
                 let ends = std::iter::once(&shared.pidfd).chain(&spawner);
                 let mut fds: Vec<_> = ends.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-                if matches!(poll(&mut fds, Some(&timespec(INTERVAL))), Ok(ready) if ready > 0) {
+                if matches!(poll(&mut fds, Some(&timespec(SAMPLE_INTERVAL))), Ok(ready) if ready > 0) {
                     shared.kill(KillCause::None);
+                    shared.sample_end(last);
                     return;
                 }
             }

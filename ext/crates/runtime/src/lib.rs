@@ -24,6 +24,7 @@ mod recovery;
 mod registry;
 mod run_dir;
 mod run_record;
+mod run_usage;
 mod snapshots;
 mod state_dir;
 mod supervisor_death;
@@ -61,6 +62,7 @@ pub use registry::{
 };
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
+pub use run_usage::{RunUsage, SAMPLE_INTERVAL, UsageMeter, UsageRecord};
 pub use snapshots::{
     LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, SnapshotError, SnapshotFacts,
     SnapshotScope, SnapshotStore,

@@ -1,6 +1,6 @@
 //! The directory of a run:
 //! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,held.json,
-//! episode.jsonl,crash,salvage/,scratch/}`.
+//! episode.jsonl,usage.json,crash,salvage/,scratch/}`.
 //!
 //! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, i.e. whose final
 //! record is not written. `reap_dead`, which settles dead runs, reads only the markers, so its cost
@@ -11,6 +11,7 @@
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
+use crate::run_usage::USAGE_FILE;
 use crate::supervisor_death::CRASH;
 use crate::{StateDir, StateDirError};
 use rustix::fs::{Mode, OFlags};
@@ -219,7 +220,9 @@ pub(crate) fn remove_leftovers(path: &Path) {
     let _ = fs::remove_file(path.join(CONTROL_SOCKET));
     let _ = fs::remove_file(path.join(CRASH));
     let _ = fs::remove_file(path.join(unfinished(CRASH)));
-    let _ = fs::remove_file(path.join(unfinished(RESULT_FILE)));
+    for name in [RESULT_FILE, USAGE_FILE] {
+        let _ = fs::remove_file(path.join(unfinished(name)));
+    }
     remove_in(path, RECOVERY_BUNDLE.as_bytes());
 }
 

@@ -51,6 +51,7 @@ impl DiskWatch {
             .map(|path| rustix::fs::open(path, flags, Mode::empty()))
             .collect::<Result<Vec<_>, _>>()?;
         let before = measure(&roots, u64::MAX);
+        shared.record_disk(0, false);
         let entries = (limit / 4096).clamp(ENTRIES.0, ENTRIES.1);
         let thread = std::thread::Builder::new()
             .name("guest-disk".to_owned())

@@ -215,6 +215,7 @@ fn install(
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("a template build runs no program of the caller"),
             identity: request.identity,
+            used: &std::sync::Arc::default(),
         },
     )?;
     let php_layout = request.php;

@@ -313,6 +313,7 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("this test creates no cgroup"),
             identity: shared_identity(),
+            used: &std::sync::Arc::default(),
         },
     )
 }

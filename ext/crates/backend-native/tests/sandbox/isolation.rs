@@ -349,6 +349,7 @@ fn launcher_refuses_root_even_in_a_user_namespace() {
                 ready_timeout: std::time::Duration::from_secs(20),
                 cgroup: &wp_codebox_backend_native::Cgroup::none("this test creates no cgroup"),
                 identity: shared_identity(),
+                used: &std::sync::Arc::default(),
             },
         )
     };

@@ -103,6 +103,7 @@ fn served_with(spec: &Spec, without: &str) -> Result<Guest, LaunchError> {
             ready_timeout: Duration::from_secs(20),
             cgroup: no_group(),
             identity: shared_identity(),
+            used: &std::sync::Arc::default(),
         },
     )
 }

@@ -626,6 +626,7 @@ fn backend(template: &Template) -> NativeBackend {
         cgroup: std::sync::Arc::new(wp_codebox_backend_native::Cgroup::none(
             "this test creates no cgroup",
         )),
+        used: std::sync::Arc::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{EgressRules, ModelBase, SecretScope};
+use wp_codebox_runtime::UsageMeter;
 use zeroize::Zeroizing;
 
 /// Complete configuration of an egress bridge.
@@ -27,6 +28,8 @@ pub struct BridgeConfig {
     pub network: Network,
     /// Time at which the bridge aborts every request and stops.
     pub deadline: Instant,
+    /// Counters of the run, to which the bridge adds the bytes that it sends to hosts.
+    pub used: Arc<UsageMeter>,
 }
 
 /// Endpoint and credential of the run's language model.

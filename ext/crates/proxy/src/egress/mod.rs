@@ -36,6 +36,7 @@ mod exchange;
 mod head;
 mod hello;
 mod log;
+mod metered;
 mod model;
 mod network;
 mod route;

@@ -81,7 +81,7 @@ impl Bridge {
         };
         let key = config.model.as_ref().and_then(|model| model.key.as_ref());
         let secrets = Secrets::new(config.secrets, key);
-        let upstream = Upstream::new(config.network, &config.trust, config.limits)?;
+        let upstream = Upstream::new(config.network, &config.trust, config.limits, config.used)?;
         Ok(PreparedBridge {
             shared: Arc::new(Shared {
                 rules: config.rules,

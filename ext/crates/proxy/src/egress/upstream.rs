@@ -6,6 +6,7 @@
 use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
 use super::error::EgressError;
+use super::metered::Metered;
 use super::route::Target;
 use super::stream::Io;
 use super::tls::client_tls;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wp_codebox_policy::{Host, ModelBase, Transport, check_address};
+use wp_codebox_runtime::UsageMeter;
 
 /// Maximum number of a name's addresses to which the bridge tries to connect.
 const ATTEMPTS: usize = 4;
@@ -46,6 +48,7 @@ pub(super) struct Upstream {
     network: Network,
     tls: TlsConnector,
     limits: BridgeLimits,
+    used: Arc<UsageMeter>,
 }
 
 impl Upstream {
@@ -53,6 +56,7 @@ impl Upstream {
         network: Network,
         trust: &Trust,
         limits: BridgeLimits,
+        used: Arc<UsageMeter>,
     ) -> Result<Self, EgressError> {
         let mut config = client_tls(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -60,6 +64,7 @@ impl Upstream {
             network,
             tls: TlsConnector::from(Arc::new(config)),
             limits,
+            used,
         })
     }
 
@@ -110,7 +115,7 @@ impl Upstream {
         port: u16,
         allowed: Allowed<'_>,
         trace: &Trace,
-    ) -> Result<TcpStream, Reason> {
+    ) -> Result<Metered<TcpStream>, Reason> {
         let addresses = self.addresses(host, port, allowed).await?;
         let tries = addresses.len().clamp(1, ATTEMPTS);
         let share = self.limits.connect_timeout / u32::try_from(tries).unwrap_or(1);
@@ -125,7 +130,7 @@ impl Upstream {
                 Ok(Ok(stream)) => {
                     // Nagle's algorithm would delay the small writes of a streamed body.
                     let _ = stream.set_nodelay(true);
-                    return Ok(stream);
+                    return Ok(Metered::new(stream, Arc::clone(&self.used)));
                 }
                 Ok(Err(_)) => answer = Reason::ConnectFailed,
                 Err(_) => answer = Reason::ConnectTimeout,

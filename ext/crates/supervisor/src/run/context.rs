@@ -16,7 +16,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
-use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
+use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir, UsageRecord};
 
 /// Start and deadline of a run.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +51,9 @@ pub(super) struct RunContext<'a> {
     pub mailbox: Arc<Mailbox>,
     /// Requests that the HTTP services of the run's guests have received.
     pub http_requests: Arc<HttpRequests>,
+    /// Writes the use of a held sandbox until the context is dropped, which is before the run is
+    /// settled.
+    pub _usage: Option<UsageRecord>,
 }
 
 impl RunContext<'_> {

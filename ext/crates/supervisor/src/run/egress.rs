@@ -64,6 +64,7 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
         trust: Trust::System,
         network: Network::system(),
         deadline: context.clock.deadline,
+        used: Arc::clone(&context.backend.used),
     })
     .map(|bridge| ready(Some(bridge)))
     .map_err(|e| e.body())

@@ -18,7 +18,7 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
+use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, UsageRecord, working_directory};
 
 /// Cancellation, connection to the caller, and redactor: the supervisor creates them before the
 /// run.
@@ -105,10 +105,12 @@ pub(super) fn ready<'a>(
         .collect::<Result<Vec<_>, _>>()?;
     let prepared: &Prepared = prepared;
     let earlier = earlier(prepared, &mounts, run_dir, recorder)?;
+    let backend = backend(prepared, &outer.sandbox, level, cancellation)
+        .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?;
+    let usage = usage(prepared, run_dir, &backend, clock)?;
     Ok(RunContext {
         run_dir,
-        backend: backend(prepared, &outer.sandbox, level, cancellation)
-            .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
+        backend,
         level,
         cwd: working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
@@ -123,6 +125,7 @@ pub(super) fn ready<'a>(
         redactor,
         mailbox: Arc::default(),
         http_requests: Arc::default(),
+        _usage: usage,
     })
 }
 
@@ -196,5 +199,23 @@ fn backend(
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),
         cgroup: prepared.group.cgroup(),
+        used: Arc::default(),
+    })
+}
+
+/// Starts to record the use of a held sandbox, which a service meters; other runs have no record.
+fn usage(
+    prepared: &Prepared,
+    run_dir: &RunDir,
+    backend: &NativeBackend,
+    clock: Clock,
+) -> Result<Option<UsageRecord>, ErrorBody> {
+    if prepared.request.hold.is_none() {
+        return Ok(None);
+    }
+    let record = UsageRecord::start(run_dir.path(), Arc::clone(&backend.used), clock.asked);
+    record.map(Some).map_err(|e| {
+        let message = format!("the thread that records the use of the sandbox cannot start: {e}; raise the limit of processes");
+        ErrorBody::new(ErrorCode::RunFailed, message)
     })
 }

@@ -35,6 +35,9 @@ fn allowed_request_is_forwarded_without_hop_by_hop_headers_and_logged() {
     );
     assert_eq!((row.status, row.bytes_out, row.reason), (200, 0, ""));
     assert!(row.bytes_in > 0);
+    // The host answered with exactly the bytes that the bridge had sent to it.
+    let sent = rig.used.read(std::time::Duration::ZERO).egress_bytes;
+    assert_eq!(sent, seen.len() as u64);
     assert_eq!(*rig.names.asked.lock().unwrap(), ["plain.example"]);
 }
 

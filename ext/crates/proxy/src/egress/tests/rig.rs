@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wp_codebox_policy::EgressRules;
+use wp_codebox_runtime::UsageMeter;
 
 /// Public address reserved for documentation (RFC 5737), so it belongs to no host.
 pub(super) const PUBLIC: &str = "203.0.113.10";
@@ -89,6 +90,7 @@ pub(super) struct Rig {
     pub unix: PathBuf,
     pub authority: Option<String>,
     pub servers: Authority,
+    pub used: Arc<UsageMeter>,
     _scratch: tempfile::TempDir,
 }
 
@@ -123,6 +125,7 @@ pub(super) fn rig(options: Options) -> Rig {
     let names = Arc::new(FakeResolver::default());
     let wires = Arc::new(FakeConnector::default());
     let servers = Authority::new();
+    let used = Arc::new(UsageMeter::default());
     let config = BridgeConfig {
         rules: EgressRules::compile(&serde_json::from_value(options.rules).unwrap()).unwrap(),
         model: options.model,
@@ -135,6 +138,7 @@ pub(super) fn rig(options: Options) -> Rig {
             connector: Arc::clone(&wires) as Arc<dyn Connect>,
         },
         deadline: Instant::now() + options.deadline,
+        used: Arc::clone(&used),
     };
     let scratch = tempfile::tempdir().unwrap();
     let unix = scratch.path().join("egress.sock");
@@ -154,6 +158,7 @@ pub(super) fn rig(options: Options) -> Rig {
         unix,
         authority,
         servers,
+        used,
         _scratch: scratch,
     }
 }

@@ -115,6 +115,7 @@ impl Gateway {
             trust: Trust::System,
             network: Network::system(),
             deadline: context.clock.deadline,
+            used: Arc::clone(&context.backend.used),
         })
         .and_then(|bridge| bridge.serve(sockets.unix, sockets.tcp))
         .map(Self)
