@@ -60,6 +60,20 @@ impl Amount {
         self.0.checked_sub(other.0).map(Self)
     }
 
+    /// Returns whether this is no credits.
+    #[must_use]
+    pub(crate) fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    /// Returns the price of `quantity` at this price for each `unit`, each begun credit counted;
+    /// `None` if it is too large.
+    pub(crate) fn checked_per(self, quantity: u64, unit: u64) -> Option<Self> {
+        let whole = u128::from(self.0) * u128::from(quantity);
+        let amount = whole.div_ceil(u128::from(unit.max(1)));
+        Self::new(u64::try_from(amount).ok()?).ok()
+    }
+
     /// Returns the product; `None` if it is too large.
     #[must_use]
     pub fn checked_times(self, count: u64) -> Option<Self> {

@@ -60,6 +60,9 @@ pub enum Actuals<'a> {
     /// Nothing, for example because the supervisor died: the time between reservation and
     /// settlement is charged and marked as estimated.
     WallClock,
+    /// Measures without the time at which the sandbox ended, for example the last ones that a
+    /// supervisor stored before it died. The time is that of [`Actuals::WallClock`].
+    UntimedUse(&'a Usage),
 }
 
 /// What an operation adds.
@@ -229,10 +232,12 @@ impl Ledger {
             };
             let usage = match actuals {
                 Actuals::Used(usage) => usage.clone(),
-                // A clock that was set back charges no time.
-                Actuals::WallClock => {
-                    Usage::wall_clock(now.0.saturating_sub(reservation.started.0))
-                }
+                Actuals::WallClock => Usage::wall_clock(since(&reservation, now)),
+                Actuals::UntimedUse(usage) => Usage {
+                    seconds_alive: Usage::wall_clock(since(&reservation, now)).seconds_alive,
+                    estimated: true,
+                    ..usage.clone()
+                },
             };
             let charge = charge(&reservation.quote, &usage);
             let event = Event::Settle {
@@ -306,6 +311,11 @@ impl Ledger {
             .map_err(|source| LedgerError::Unanchored { seq, source })?;
         Ok(Recorded::Now(entry))
     }
+}
+
+/// Returns the milliseconds since a reservation. A clock that was set back charges no time.
+fn since(reservation: &Reservation, now: UnixMillis) -> u64 {
+    now.0.saturating_sub(reservation.started.0)
 }
 
 fn repeat(connection: &Connection, sandbox: &SandboxKey) -> Result<Step, LedgerError> {

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
+/// Bytes of a gibibyte.
+const GIB: u64 = 1 << 30;
 /// Largest price table in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -104,6 +106,22 @@ pub struct Price {
     pub per_creation: Amount,
     /// Additional price of one second with a GPU.
     pub gpu_per_second: Amount,
+    /// Price of one second of processor time.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub cpu_per_second: Amount,
+    /// Price of one GiB of memory for one second.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub memory_per_gib_second: Amount,
+    /// Price of one GiB that the guest wrote.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub written_per_gib: Amount,
+    /// Price of one GiB that the guest sent to the network.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub egress_per_gib: Amount,
+    /// Credits that each sandbox reserves for the four prices above, whose amount is known only
+    /// after its end. A sandbox is never charged more than time, creation and this allowance.
+    #[serde(default, skip_serializing_if = "Amount::is_zero")]
+    pub usage_allowance: Amount,
     /// Owner of the key with which the extension pays its provider.
     pub key: KeyOwner,
 }
@@ -118,6 +136,22 @@ impl Price {
             Gpu::Attached => self.gpu_per_second.checked_times(seconds)?,
         };
         time.checked_add(made)?.checked_add(extra)
+    }
+
+    /// Returns the price of what was measured beside the time; `None` if it is too large. What
+    /// nothing measured costs nothing.
+    fn of_measures(&self, usage: &Usage) -> Option<Amount> {
+        let measures = [
+            (self.cpu_per_second, usage.cpu_ms, 1000),
+            (self.memory_per_gib_second, usage.memory_byte_seconds, GIB),
+            (self.written_per_gib, usage.written_bytes, GIB),
+            (self.egress_per_gib, usage.egress_bytes, GIB),
+        ];
+        let mut sum = Amount::ZERO;
+        for (price, measured, unit) in measures {
+            sum = sum.checked_add(price.checked_per(measured.unwrap_or_default(), unit)?)?;
+        }
+        Some(sum)
     }
 }
 
@@ -241,7 +275,8 @@ impl Quote {
     /// `wp_codebox_input_invalid` if the amount is too large.
     pub fn for_duration(&self, duration_ms: u64) -> Result<Self, PricesError> {
         let seconds = duration_ms.div_ceil(1000);
-        match self.price.of(seconds, 1, self.gpu) {
+        let time = self.price.of(seconds, 1, self.gpu);
+        match time.and_then(|time| time.checked_add(self.price.usage_allowance)) {
             Some(amount) => Ok(Self {
                 duration_ms,
                 amount,
@@ -258,8 +293,10 @@ impl Quote {
     /// [`Amount::MAX`].
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<Amount> {
-        self.price
-            .of(usage.seconds_alive, usage.creations, self.gpu)
+        let time = self
+            .price
+            .of(usage.seconds_alive, usage.creations, self.gpu)?;
+        time.checked_add(self.price.of_measures(usage)?)
     }
 
     /// Returns whether the amount is what price and duration give.
@@ -317,6 +354,38 @@ mod tests {
         assert_eq!(text["price"]["key"], "platform");
         assert_eq!(serde_json::from_value::<Quote>(text).unwrap(), quote);
         assert_eq!(quote.for_duration(1).unwrap().amount().get(), 153);
+    }
+
+    #[test]
+    fn measured_use_has_prices_and_its_allowance_is_part_of_the_reservation() {
+        let priced = TABLE.replacen(
+            "\"key\": \"platform\"",
+            "\"cpu_per_second\": 7, \"memory_per_gib_second\": 2, \"written_per_gib\": 11, \"egress_per_gib\": 90, \"usage_allowance\": 500, \"key\": \"platform\"",
+            1,
+        );
+        let prices = Prices::parse(priced.as_bytes()).unwrap();
+        let quote = prices.quote("ext.native", 2000, Gpu::Absent).unwrap();
+        assert_eq!(quote.amount().get(), 100 + 2 * 3 + 500);
+        let usage = Usage {
+            cpu_ms: Some(1500),
+            memory_byte_seconds: Some(3 * GIB),
+            written_bytes: Some(GIB / 2),
+            egress_bytes: Some(1),
+            ..Usage::alive(1000)
+        };
+        // Each begun credit counts: 10.5, 6, 5.5 and a little.
+        let cost = quote.cost(&usage).unwrap().get();
+        assert_eq!(cost, 100 + 3 + 11 + 6 + 6 + 1);
+        let timed = Usage::alive(1000);
+        assert_eq!(quote.cost(&timed).unwrap().get(), 103);
+        // A stored quote of a table without these prices has the same text, and so the same hash.
+        let before = Prices::parse(TABLE.as_bytes()).unwrap();
+        let quote = before.quote("ext.native", 2000, Gpu::Absent).unwrap();
+        let text = serde_json::to_string(&quote).unwrap();
+        assert!(
+            !text.contains("allowance") && !text.contains("gib"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -18,13 +18,14 @@ pub struct Usage {
     pub memory_byte_seconds: Option<u64>,
     /// Number of samples behind `memory_byte_seconds`.
     pub memory_samples: u64,
-    /// Bytes that the guest wrote to its disk.
+    /// Bytes by which the writable file system of the guest grew, summed from sample to sample.
     pub written_bytes: Option<u64>,
-    /// Bytes that the guest sent to the network.
+    /// Bytes that the egress bridge sent to hosts, TLS records included.
     pub egress_bytes: Option<u64>,
     /// Number of times that the sandbox was created.
     pub creations: u64,
-    /// True if nothing measured the use, for example because the supervisor died.
+    /// True if nothing measured the time, for example because the supervisor died. Other measures
+    /// are then the last ones that it stored.
     pub estimated: bool,
 }
 

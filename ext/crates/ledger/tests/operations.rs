@@ -277,6 +277,34 @@ fn pages_of_entries_and_accounts_continue_where_the_page_before_ended() {
 }
 
 #[test]
+fn last_measures_of_a_dead_supervisor_are_charged_with_the_wall_clock_and_marked_estimated() {
+    let (_bench, ledger) = Bench::funded();
+    let one = sandbox("run_1");
+    let _ = ledger
+        .reserve(&account("shop"), &one, &quote(60), NOW)
+        .unwrap();
+    let stored = Usage {
+        written_bytes: Some(4096),
+        egress_bytes: Some(7),
+        ..Usage::alive(0)
+    };
+    let settled = ledger
+        .settle(&one, Actuals::UntimedUse(&stored), later(9500))
+        .unwrap();
+    let Event::Settle { amount, usage, .. } = &settled.entry().content.event else {
+        panic!("{settled:?}");
+    };
+    assert_eq!(amount.get(), 110);
+    assert!(usage.estimated);
+    assert_eq!(usage.seconds_alive, 10);
+    assert_eq!(
+        (usage.written_bytes, usage.egress_bytes),
+        (Some(4096), Some(7))
+    );
+    check(&ledger, &["shop"]);
+}
+
+#[test]
 fn exports_have_every_entry_and_the_json_lines_prove_the_chain() {
     use sha2::{Digest as _, Sha256};
     let (_bench, ledger) = Bench::funded();
