@@ -108,8 +108,9 @@ impl Credits {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
-        let measured = record.usage.as_ref().and_then(measured);
+        let measured = record.usage.as_ref().map(measured);
         let actuals = match &measured {
+            Some(usage) if usage.estimated => Actuals::UntimedUse(usage),
             Some(usage) => Actuals::Used(usage),
             None => Actuals::WallClock,
         };
@@ -164,9 +165,13 @@ fn key(record: &SandboxRecord) -> Result<SandboxKey, ErrorBody> {
     SandboxKey::new(record.id()).map_err(|e| e.body())
 }
 
-/// Converts what an extension measured; `None` if it does not even know the lifetime.
-fn measured(usage: &SandboxUsage) -> Option<Usage> {
-    Some(Usage {
+/// Converts what an extension measured. It is `estimated` if the lifetime is unknown.
+fn measured(usage: &SandboxUsage) -> Usage {
+    let time = match usage.alive_ms {
+        Some(alive) => Usage::alive(alive),
+        None => Usage::wall_clock(0),
+    };
+    Usage {
         cpu_ms: usage.cpu_ms,
         memory_byte_seconds: usage
             .memory_mib_seconds
@@ -174,6 +179,6 @@ fn measured(usage: &SandboxUsage) -> Option<Usage> {
         memory_samples: usage.memory_samples.unwrap_or_default(),
         written_bytes: usage.written_bytes,
         egress_bytes: usage.egress_bytes,
-        ..Usage::alive(usage.alive_ms?)
-    })
+        ..time
+    }
 }

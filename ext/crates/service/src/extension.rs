@@ -173,16 +173,21 @@ pub struct SandboxUsage {
     /// Processor time in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
-    /// Sum of memory in MiB times seconds, sampled.
+    /// Sum of memory in MiB times seconds, computed from samples: each sampled size times the time
+    /// to the next sample. Use between two samples is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib_seconds: Option<u64>,
     /// Number of samples behind `memory_mib_seconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_samples: Option<u64>,
-    /// Bytes written to disk.
+    /// Time between two samples in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_interval_ms: Option<u64>,
+    /// Bytes by which the writable file system of the sandbox grew, summed from sample to sample.
+    /// Overwriting in place does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Bytes sent out through the egress bridge.
+    /// Bytes that the egress bridge sent to hosts, TLS records included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress_bytes: Option<u64>,
 }

@@ -4,7 +4,7 @@ use crate::profile;
 use crate::sandbox::{Sandboxes, Seed};
 use serde_json::Value;
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunView};
-use wp_codebox_runtime::{FoundRun, RegistryError, cost, view};
+use wp_codebox_runtime::{FoundRun, RegistryError, RunUsage, cost, view};
 use wp_codebox_service::{
     CleanupReport, Ended, Reachability, SandboxState, SandboxUsage, SandboxView,
 };
@@ -79,18 +79,35 @@ fn ended(run: &FoundRun, document: &Value) -> Ended {
         },
         // The result of a run whose supervisor died was saved before its death.
         usage: match how {
-            "died" => SandboxUsage::default(),
+            "died" => measured(run),
             _ => usage(run),
         },
     }
 }
 
 fn usage(run: &FoundRun) -> SandboxUsage {
-    cost(run, LARGEST).map_or_else(SandboxUsage::default, |cost| SandboxUsage {
-        alive_ms: Some(cost.wall_ms),
-        cpu_ms: Some(cost.cpu_ms),
-        // Of memory only the peak is sampled, not its course; bytes are not counted.
-        ..SandboxUsage::default()
+    let measured = measured(run);
+    match cost(run, LARGEST) {
+        Some(cost) => SandboxUsage {
+            alive_ms: Some(cost.wall_ms),
+            cpu_ms: Some(cost.cpu_ms),
+            ..measured
+        },
+        None => measured,
+    }
+}
+
+/// Returns what the supervisor stored last. The time of the end is unknown: if the supervisor died,
+/// it died after the last write.
+fn measured(run: &FoundRun) -> SandboxUsage {
+    RunUsage::of_run(&run.path).map_or_else(SandboxUsage::default, |used| SandboxUsage {
+        alive_ms: None,
+        cpu_ms: used.cpu_ms,
+        memory_mib_seconds: Some(used.memory_byte_seconds / (1024 * 1024)),
+        memory_samples: Some(used.memory_samples),
+        memory_interval_ms: Some(used.memory_interval_ms),
+        written_bytes: Some(used.written_bytes),
+        egress_bytes: Some(used.egress_bytes),
     })
 }
 
