@@ -5,6 +5,8 @@ import http.client
 import os
 import random
 import signal
+import socket
+import subprocess
 import threading
 
 from harness import must, poll_until
@@ -47,6 +49,63 @@ def prepared(service):
     if not os.path.isdir(os.path.join(service.state, "templates")):
         service.delete(f"/v1/sandboxes/{service.create()['id']}")
     return service
+
+
+class Runner:
+    """The socket of `--runner-socket`. The case decides when a supervisor reads the request of each connection."""
+
+    def __init__(self, bench):
+        self.bench, self.path, self.started = bench, os.path.join(bench.directory, "runner.sock"), []
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        # The server is another user than this process when root runs the suite.
+        os.chmod(self.path, 0o666)
+        self.listener.listen()
+        self.listener.settimeout(60)
+
+    def request(self):
+        """Returns the next connection after its whole request has arrived."""
+        connection, _ = self.listener.accept()
+        connection.settimeout(60)
+        poll_until(lambda: connection.recv(1 << 20, socket.MSG_PEEK), lambda seen: b"\n" in seen, 60, "no request")
+        return connection
+
+    def supervise(self, connection):
+        os.set_inheritable(connection.fileno(), True)
+        words = [self.bench.environment["CODEBOX"], "supervise", f"--frames-fd={connection.fileno()}"]
+        process = subprocess.Popen(words, pass_fds=[connection.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"}, start_new_session=True)
+        connection.close()
+        self.started.append(process)
+        return process
+
+    def close(self):
+        self.listener.close()
+        for process in self.started:
+            process.wait(60)
+
+
+def test_sandbox_whose_server_was_killed_before_its_supervisor_read_the_request_runs_once(bench, service):
+    runner = Runner(bench)
+    one = Service(bench, "caught", "--runner-socket", runner.path, like=prepared(service)).start()
+    try:
+        sandbox = one.create(wait=None)["id"]
+        first = runner.request()
+        one.stop(signal.SIGKILL)
+        one.start()
+        # The restarted server asks for it again, because nothing shows that the first request will be read.
+        second = runner.request()
+        runner.supervise(first)
+        poll_until(lambda: supervisor(one, sandbox), bool, 60, "the first supervisor did not start the run")
+        refused = runner.supervise(second)
+        must(one.await_state(sandbox, "ready", "failed") == "ready", f"{one.get(f'/v1/sandboxes/{sandbox}')}")
+        must(refused.wait(60) != 0 and runner.started[0].poll() is None, "two supervisors run, or the wrong one")
+        must(one.sh(sandbox, "echo once") == "once\n", "the sandbox cannot be used")
+        # Its parameters are stored, so it can be recreated.
+        must(os.path.exists(os.path.join(one.state, "sites", "cli", "sandboxes", f"{sandbox}.json")), "its parameters are not stored")
+    finally:
+        one.close()
+        runner.close()
 
 
 class Client(threading.Thread):

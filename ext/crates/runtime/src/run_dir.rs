@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::remove_tree_in;
-use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, SiteId};
+use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, RunResult, SiteId};
 
 /// File with the result of the run, which can be read after the run's caller has disconnected.
 pub const RESULT_FILE: &str = "result.json";
@@ -134,6 +134,29 @@ impl RunDir {
             marker,
             _locks: [mark, lease],
         })
+    }
+
+    /// Takes the id of a run that does not exist, with a final record that says why it never
+    /// started. A supervisor that gets a request with this id afterwards cannot create the run.
+    ///
+    /// # Errors
+    /// When the run exists or is being created, or the record cannot be written.
+    pub fn forestall(
+        state: &StateDir,
+        site: &SiteId,
+        run: &NewRun,
+        why: ErrorBody,
+    ) -> Result<(), RunDirError> {
+        // This run is over at once, so it may exceed the limit of active runs.
+        let taken = Self::create(state, site, run, usize::MAX)?;
+        let ending = Ending {
+            outcome: Outcome::Failed,
+            summary: why.message.clone(),
+            summary_detail: None,
+            error: Some(why),
+            bundle_id: None,
+        };
+        taken.settle(ending, Scratch::Remove)
     }
 
     /// Returns the path of the run directory.

@@ -309,6 +309,17 @@ pub trait Extension: Send + Sync {
     /// When the sandbox was not started; then nothing of it exists.
     fn provision(&self, request: &Provision) -> Result<(), ErrorBody>;
 
+    /// Makes sure that no earlier call of `provision`, for example by a server process that was
+    /// killed in the middle of it, starts the sandbox from now on. The server calls it before it
+    /// says that a sandbox never started.
+    ///
+    /// # Errors
+    /// When the sandbox exists, or may still come to exist; the server then looks again.
+    fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
+        let _ = sandbox;
+        Ok(())
+    }
+
     /// Blocks until the sandbox accepts requests.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! The record is written before the extension is called, and every step is repeated after a crash:
 //! a sandbox that is `requested` was never passed to its extension and is provisioned; one that is
-//! `provisioning` is looked up; one that is `destroying` is torn down again.
+//! `provisioning` is looked up, and provisioned again if its extension does not know it; one that is `destroying` is torn down again.
 
 use crate::actor::Actor;
 use crate::clock::{now_ms, parse_rfc3339};
@@ -61,8 +61,9 @@ async fn drive(core: &Arc<Core>, id: &SandboxId, origin: Origin) {
         let step = match record.state {
             Requested => provision(core, &record).await,
             Provisioning if !looked_up => {
-                looked_up = true;
-                look_up(core, &record).await
+                let done = look_up(core, &record).await;
+                looked_up = done.is_ok();
+                done
             }
             Provisioning => wait_ready(core, &record).await,
             Ready | Active | Expired => {
@@ -144,15 +145,34 @@ async fn provision(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
 }
 
 /// Finds out whether an earlier process provisioned the sandbox. If its extension does not know it,
-/// the process died in the middle of the call, and what the call left behind is unknown.
+/// that process was killed in the middle of the call. What it started may still come up, so the call
+/// is repeated: an extension makes one sandbox of both.
 async fn look_up(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
     match view(core, record).await {
-        Ok(_) => Ok(()),
-        Err(problem) if problem.code() == ErrorCode::SandboxNotFound => {
-            let reason = "the service ended while it started the sandbox".to_owned();
-            fail(core, record, &[Provisioning], reason).await
-        }
-        Err(problem) => Err(problem),
+        Ok(_) => return Ok(()),
+        Err(problem) if problem.code() == ErrorCode::SandboxNotFound => {}
+        Err(problem) => return Err(problem),
+    }
+    let gate = core.gate(&record.provision.sandbox);
+    let _turn = gate.lock().await;
+    match read(core, &record.provision.sandbox).await? {
+        Some(now) if now.state == Provisioning => {}
+        // It was destroyed meanwhile.
+        Some(_) | None => return Ok(()),
+    }
+    let request = record.provision.clone();
+    let repeated = core
+        .call(Pool::Waits, record, move |extension, id| {
+            let refused = extension.provision(&request).err();
+            if refused.is_some() {
+                extension.forestall(id)?;
+            }
+            Ok(refused)
+        })
+        .await?;
+    match repeated {
+        None => Ok(()),
+        Some(error) => fail(core, record, &[Provisioning], error.to_string()).await,
     }
 }
 
@@ -312,7 +332,12 @@ async fn teardown(
     let (by, reason) = (actor.clone(), record.reason.clone().unwrap_or_default());
     let torn = core
         .call(Pool::Waits, record, move |extension, id| {
-            extension.teardown(id, &by, &reason)
+            let torn = extension.teardown(id, &by, &reason);
+            if matches!(&torn, Err(error) if error.code == ErrorCode::SandboxNotFound) {
+                // A server process that was killed may have begun to start it.
+                extension.forestall(id)?;
+            }
+            torn
         })
         .await;
     let report = match torn {
@@ -324,7 +349,7 @@ async fn teardown(
             );
             return Err(Problem::new(ErrorCode::ServiceUnavailable, message));
         }
-        // It was never passed to its extension.
+        // It never started, and it will not.
         Err(problem) if problem.code() == ErrorCode::SandboxNotFound => CleanupReport {
             complete: true,
             already_ended: true,

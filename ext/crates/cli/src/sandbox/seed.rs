@@ -56,7 +56,7 @@ impl Seed {
 
     /// Writes the seed file. The caller must already have switched from root to the owner of the
     /// state directory, so that the file belongs to that user.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         state: &StateDir,
         site: &SiteId,

@@ -72,6 +72,28 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
 }
 
+#[test]
+fn id_of_a_forestalled_run_cannot_be_created_and_a_run_that_exists_cannot_be_forestalled() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let why = || ErrorBody::new(ErrorCode::SandboxStartFailed, "it never started");
+    let alive = RunDir::create(&state, &site, &new(1), 8).unwrap();
+    RunDir::forestall(&state, &site, &new(1), why()).unwrap_err();
+    alive
+        .settle(ended(Outcome::Succeeded, "done"), Scratch::Remove)
+        .unwrap();
+    RunDir::forestall(&state, &site, &new(1), why()).unwrap_err();
+    let record = RunRecord::read(&temp.path().join(format!("state/sites/s/runs/{}", run(1))));
+    assert_eq!(record.unwrap().outcome, Some(Outcome::Succeeded));
+    RunDir::forestall(&state, &site, &new(2), why()).unwrap();
+    RunDir::create(&state, &site, &new(2), 8).unwrap_err();
+    let record = RunRecord::read(&temp.path().join(format!("state/sites/s/runs/{}", run(2))));
+    assert_eq!(record.unwrap().outcome, Some(Outcome::Failed));
+    // Nothing counts as active.
+    assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
+}
+
 /// Creates the files that a supervisor leaves when it is killed between two steps of
 /// [`RunDir::create`].
 #[test]

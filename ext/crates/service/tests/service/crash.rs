@@ -117,9 +117,8 @@ fn nothing_acknowledged_is_lost_over_fifty_kills_of_the_server() {
             .send("GET", &at, &[("prefer", "wait=60")], b"")
             .expect(200);
         let document = answer.json();
-        // A kill in the middle of `provision` may fail a sandbox, but never lose it.
-        let state = document["state"].as_str().unwrap();
-        assert!(["ready", "failed"].contains(&state), "{document}");
+        // The next server repeats a start in whose middle the kill came.
+        assert_eq!(document["state"], "ready", "{document}");
         assert_eq!(document["idempotency_key"].as_str(), Some(key.as_str()));
         assert_eq!(
             create(&client, key).as_ref(),

@@ -32,6 +32,9 @@ pub enum Next {
     Hold,
     /// It fails before anything exists.
     Refuse,
+    /// It blocks until [`Fake::release`]; later ones are ready. So does a process that a killed
+    /// server started and that comes up late.
+    Late,
     /// It starts and dies before it is ready.
     Die,
 }
@@ -41,6 +44,9 @@ pub struct Fake {
     capabilities: Capabilities,
     next: Mutex<Next>,
     opened: Condvar,
+    /// Calls that [`Next::Late`] blocks, and whether they may go on.
+    late: Mutex<(usize, bool)>,
+    released: Condvar,
     pub provisions: AtomicU64,
     pub teardowns: AtomicU64,
     turn: Mutex<()>,
@@ -72,6 +78,8 @@ impl Fake {
             capabilities: capabilities(extension),
             next: Mutex::default(),
             opened: Condvar::new(),
+            late: Mutex::default(),
+            released: Condvar::new(),
             provisions: AtomicU64::new(0),
             teardowns: AtomicU64::new(0),
             turn: Mutex::new(()),
@@ -87,6 +95,21 @@ impl Fake {
     pub fn open(&self) {
         self.next(Next::Ready);
         self.opened.notify_all();
+    }
+
+    /// Returns how many provisionings are blocked.
+    pub fn late(&self) -> usize {
+        self.late.lock().unwrap().0
+    }
+
+    /// Lets blocked provisionings go on, and waits until they have returned.
+    pub fn release(&self) {
+        let mut late = self.late.lock().unwrap();
+        late.1 = true;
+        self.released.notify_all();
+        while late.0 > 0 {
+            late = self.released.wait(late).unwrap();
+        }
     }
 
     /// Ends a sandbox as if its lifetime were over or it had died.
@@ -133,6 +156,38 @@ impl Fake {
             now["reason"] = json!(reason);
         }
         self.put(sandbox, &now);
+    }
+
+    fn provide(&self, request: &Provision, next: Next) -> Result<(), ErrorBody> {
+        if next == Next::Refuse {
+            return Err(error(
+                ErrorCode::RunnerUnavailable,
+                "the fake starts nothing",
+            ));
+        }
+        let directory = self.root.join(request.sandbox.as_str());
+        if directory.join("state.json").exists() {
+            return Ok(());
+        }
+        self.provisions.fetch_add(1, Ordering::Relaxed);
+        fs::create_dir_all(directory.join("files")).unwrap();
+        if let Some(snapshot) = &request.snapshot {
+            copy(
+                &self.root.join("snapshots").join(snapshot),
+                &directory.join("files"),
+            );
+        }
+        let (state, reason) = match next {
+            Next::Ready | Next::Refuse | Next::Late => (SandboxState::Ready, Value::Null),
+            Next::Hold => (SandboxState::Provisioning, Value::Null),
+            Next::Die => (SandboxState::Failed, json!("its setup failed")),
+        };
+        let state = json!({
+            "state": state, "reason": reason, "expires": now_ms() + request.ttl_ms,
+            "actor": request.actor, "inputs": request.inputs,
+        });
+        self.put(&request.sandbox, &state);
+        Ok(())
     }
 
     fn alive(&self, sandbox: &SandboxId) -> Result<PathBuf, ErrorBody> {
@@ -193,37 +248,33 @@ impl Extension for Fake {
         &self.capabilities
     }
 
+    fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
+        let _turn = self.turn.lock().unwrap();
+        if self.directory(sandbox).is_ok() {
+            return Err(error(ErrorCode::StateDirInvalid, "the sandbox exists"));
+        }
+        fs::create_dir_all(self.root.join(sandbox.as_str())).unwrap();
+        let state = json!({"state": SandboxState::Failed, "reason": "forestalled", "expires": 0});
+        self.put(sandbox, &state);
+        Ok(())
+    }
+
     fn provision(&self, request: &Provision) -> Result<(), ErrorBody> {
         let next = *self.next.lock().unwrap();
-        if next == Next::Refuse {
-            return Err(error(
-                ErrorCode::RunnerUnavailable,
-                "the fake starts nothing",
-            ));
+        if next == Next::Late {
+            self.next(Next::Ready);
+            let mut late = self.late.lock().unwrap();
+            late.0 += 1;
+            while !late.1 {
+                late = self.released.wait(late).unwrap();
+            }
+            drop(late);
+            let done = self.provide(request, Next::Ready);
+            self.late.lock().unwrap().0 -= 1;
+            self.released.notify_all();
+            return done;
         }
-        let directory = self.root.join(request.sandbox.as_str());
-        if directory.join("state.json").exists() {
-            return Ok(());
-        }
-        self.provisions.fetch_add(1, Ordering::Relaxed);
-        fs::create_dir_all(directory.join("files")).unwrap();
-        if let Some(snapshot) = &request.snapshot {
-            copy(
-                &self.root.join("snapshots").join(snapshot),
-                &directory.join("files"),
-            );
-        }
-        let (state, reason) = match next {
-            Next::Ready | Next::Refuse => (SandboxState::Ready, Value::Null),
-            Next::Hold => (SandboxState::Provisioning, Value::Null),
-            Next::Die => (SandboxState::Failed, json!("its setup failed")),
-        };
-        let state = json!({
-            "state": state, "reason": reason, "expires": now_ms() + request.ttl_ms,
-            "actor": request.actor, "inputs": request.inputs,
-        });
-        self.put(&request.sandbox, &state);
-        Ok(())
+        self.provide(request, next)
     }
 
     fn wait_ready(&self, sandbox: &SandboxId) -> Result<Reachability, ErrorBody> {

@@ -4,6 +4,7 @@ use crate::fake::{FakeHost, Next};
 use crate::server::{Server, until};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use wp_codebox_contracts::ErrorCode;
 use wp_codebox_service::{Extension, SandboxState, Service};
@@ -445,6 +446,49 @@ fn stopped_server_leaves_its_sandboxes_and_the_next_one_finds_them() {
             .expect(200);
     }
     assert_eq!(server.fake.sandboxes().len(), 2);
+}
+
+#[test]
+fn sandbox_whose_server_ended_in_the_middle_of_its_start_is_started_once_by_the_next_server() {
+    let server = Server::start();
+    server.fake.next(Next::Late);
+    let body = json!({"profile": "profile.shop"});
+    let made = server.admin().post("/v1/sandboxes", &body).expect(202);
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    until("the call", || (server.fake.late() == 1).then_some(()));
+    let server = server.restart();
+    let at = format!("/v1/sandboxes/{id}");
+    let wait = [("prefer", "wait=60")];
+    let found = server.admin().send("GET", &at, &wait, b"").expect(200);
+    assert_eq!(found.json()["state"], "ready");
+    server.fake.release();
+    let starts = server.fake.provisions.load(Ordering::Relaxed);
+    assert_eq!(starts, 1, "both calls started a sandbox");
+}
+
+#[test]
+fn start_of_a_dead_server_has_no_effect_after_the_next_server_failed_the_sandbox() {
+    let server = Server::start();
+    server.fake.next(Next::Late);
+    let body = json!({"profile": "profile.shop"});
+    let mut ids = Vec::new();
+    for late in 1..=2 {
+        let made = server.admin().post("/v1/sandboxes", &body).expect(202);
+        ids.push(made.json()["id"].as_str().unwrap().to_owned());
+        until("the call", || (server.fake.late() == late).then_some(()));
+        server.fake.next(Next::Late);
+    }
+    server.fake.next(Next::Refuse);
+    let server = server.restart();
+    // One is refused when the next server repeats the call, the other one is destroyed.
+    let at = |id: &str| format!("/v1/sandboxes/{id}");
+    server.admin().delete(&at(&ids[1])).expect(200);
+    let wait = [("prefer", "wait=60")];
+    let found = server.admin().send("GET", &at(&ids[0]), &wait, b"");
+    assert_eq!(found.expect(200).json()["state"], "failed");
+    server.fake.release();
+    let starts = server.fake.provisions.load(Ordering::Relaxed);
+    assert_eq!(starts, 0, "a call of the dead server started a sandbox");
 }
 
 #[test]

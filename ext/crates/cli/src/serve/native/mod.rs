@@ -22,7 +22,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, SiteId, SyncIn, SyncOut,
 };
 use wp_codebox_routing::{ArchitectureName, Capabilities};
-use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events};
+use wp_codebox_runtime::{FoundRun, NewRun, PageLimits, RunDir, StateDir, events};
 use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,
     Reachability, SandboxId, SandboxView,
@@ -131,27 +131,40 @@ impl Native {
         Ok(settings)
     }
 
-    fn start(&self, request: &Provision, run_id: RunId) -> Result<(), ErrorBody> {
-        let instead_of = request.instead_of.as_ref().map(run_id_of).transpose()?;
+    fn seed(&self, request: &Provision) -> Result<Seed, ErrorBody> {
         let setup = &request.setup_metadata;
         let source = request.source.as_deref();
         let source = source.map(|source| self.source_roots.check(source));
+        Ok(Seed {
+            profile: request.profile.clone(),
+            source: source.transpose()?,
+            snapshot: request.snapshot.clone(),
+            services: request.services.clone(),
+            ttl_ms: request.ttl_ms,
+            scope: request.scope,
+            actor: request.actor.to_string(),
+            instead_of: request.instead_of.as_ref().map(run_id_of).transpose()?,
+            instructions_ref: setup.instructions_ref.clone(),
+            secret_refs: Some(setup.secret_refs.clone()).filter(|names| !names.is_empty()),
+        })
+    }
+
+    /// Stores the parameters of a sandbox that runs, if the server that started it was killed before
+    /// it could. Without them the sandbox only cannot be recreated, so an error is ignored.
+    fn remember(&self, request: &Provision, run_id: &RunId) {
+        if Seed::read(&self.state, &self.site, run_id).is_err()
+            && let Ok(seed) = self.seed(request)
+        {
+            let _ = seed.write(&self.state, &self.site, run_id);
+        }
+    }
+
+    fn start(&self, request: &Provision, run_id: RunId) -> Result<(), ErrorBody> {
         let wanted = Wanted {
             run_id,
             site: self.site.clone(),
             max_runs: Some(self.capacity.into()),
-            seed: Seed {
-                profile: request.profile.clone(),
-                source: source.transpose()?,
-                snapshot: request.snapshot.clone(),
-                services: request.services.clone(),
-                ttl_ms: request.ttl_ms,
-                scope: request.scope,
-                actor: request.actor.to_string(),
-                instead_of,
-                instructions_ref: setup.instructions_ref.clone(),
-                secret_refs: Some(setup.secret_refs.clone()).filter(|names| !names.is_empty()),
-            },
+            seed: self.seed(request)?,
         };
         // A damaged or missing snapshot is refused before anything starts.
         let _snapshot = match &wanted.seed.snapshot {
@@ -204,7 +217,11 @@ impl Extension for Native {
             .map_err(|e| invalid(format!("the id of a sandbox of this machine: {e}")))?;
         let exists = || self.sandboxes().run(run_id.clone()).path.is_dir();
         let starting = || self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if exists() || !starting().insert(run_id.clone()) {
+        if exists() {
+            self.remember(request, &run_id);
+            return Ok(());
+        }
+        if !starting().insert(run_id.clone()) {
             return Ok(());
         }
         // Another call may have started it between the two checks above.
@@ -213,7 +230,26 @@ impl Extension for Native {
             false => self.start(request, run_id.clone()),
         };
         starting().remove(&run_id);
-        started
+        match started {
+            // A supervisor that a killed server had started was faster: it has the run's directory,
+            // so the one of this call could not create it.
+            Err(_) if exists() => {
+                self.remember(request, &run_id);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
+        let Ok(run_id) = RunId::new(sandbox.as_str()) else {
+            return Ok(());
+        };
+        let why = ErrorBody::new(
+            ErrorCode::SandboxStartFailed,
+            "the service ended while it started the sandbox",
+        );
+        RunDir::forestall(&self.state, &self.site, &NewRun::new(run_id), why).map_err(|e| e.body())
     }
 
     fn wait_ready(&self, sandbox: &SandboxId) -> Result<Reachability, ErrorBody> {
