@@ -245,7 +245,7 @@ def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(ben
 
 
 def test_profile_that_this_host_does_not_meet_is_valid_and_refused_by_create(bench):
-    """`sandbox create` starts native sandboxes on this host, which has no region and no id of a service."""
+    """`sandbox create` starts native sandboxes on this host, which has no region and the id `local`."""
     source = bench.source("sandbox-plugin")
     base = "id: a\nversion: 1.0.0\nworkspace: { access: rw, target: /workspace/plugin }\n"
     for name, text, code in (
@@ -263,12 +263,12 @@ def test_profile_that_this_host_does_not_meet_is_valid_and_refused_by_create(ben
         refused = call(bench, "create", "--profile", path, "--source", source).expect(125, "wp_codebox_route_unsatisfied")
         decision = refused.json["error"]["data"]["decision"]
         must([row["code"] for row in decision["reasons"]] == ["none-accepted", code], f"{name}: {decision}")
-    # Wishes that this host meets: a route without extension, a free and self-hosted one, a preferred host.
+    # Wishes that this host meets: a route without extension, a free and self-hosted one, a list of hosts with its id.
     path = os.path.join(bench.directory, "profile-route-met.yaml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(base + "placement: { prefer: [sandboxer01] }\nroute: { strategy: lowest-cost, constraints: { max_cost_per_hour: 0, require_isolation: container } }\n")
+        file.write(base + "placement: { prefer: [sandboxer01], fallback: [local] }\nroute: { strategy: lowest-cost, constraints: { max_cost_per_hour: 0, require_isolation: container } }\n")
     shown = bench.call("profile", "show", path, "--json").expect(0).json
-    must("extension" not in shown and shown["route"]["strategy"] == "lowest-cost" and shown["placement"] == {"prefer": ["sandboxer01"]}, f"{shown}")
+    must("extension" not in shown and shown["route"]["strategy"] == "lowest-cost" and shown["placement"] == {"prefer": ["sandboxer01"], "fallback": ["local"]}, f"{shown}")
     Sandbox(bench, source, "10m", "null", "--profile", path).end()
 
 

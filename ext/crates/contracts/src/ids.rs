@@ -142,6 +142,14 @@ impl ExtensionId {
     }
 }
 
+impl HostId {
+    /// Returns the id of the machine on which this program runs, for services and commands alike.
+    #[must_use]
+    pub fn local() -> Self {
+        Self("local".to_owned())
+    }
+}
+
 impl RegionName {
     /// Returns whether this region is `outer` or a part of it.
     #[must_use]

@@ -15,8 +15,7 @@ const REASONS: usize = 20;
 pub(super) fn check(profile: &Profile) -> Result<(), ErrorBody> {
     let internal = |error: InvalidId| ErrorBody::new(ErrorCode::Internal, error.to_string());
     let architecture = ArchitectureName::new(std::env::consts::ARCH).map_err(internal)?;
-    let id = HostId::new("this-host").map_err(internal)?;
-    let host = HostRecord::new(id, ExtensionId::native(), 1);
+    let host = HostRecord::new(HostId::local(), ExtensionId::native(), 1);
     let capabilities = [Capabilities::native(architecture)];
     let decision = decide(&profile.route_request(), &[host], &capabilities);
     if decision.chosen.is_some() {

@@ -18,8 +18,6 @@ use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, Regi
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::{Extension, Listener, Service, ServiceConfig};
 
-/// Id of the host of this machine's sandboxes.
-const THIS_MACHINE: &str = "local";
 /// Name of the unix socket in the directory of the service.
 const SOCKET: &str = "api.sock";
 /// Sandboxes that this service makes in another one at most. The other one has its own limit.
@@ -78,7 +76,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         let files = LedgerFiles::in_state(state.path());
         config.ledger = Some(Ledger::open(&files).map_err(|e| e.body())?);
     }
-    let mut here = HostRecord::new(host(THIS_MACHINE)?, ExtensionId::native(), args.capacity);
+    let mut here = HostRecord::new(HostId::local(), ExtensionId::native(), args.capacity);
     here.region = args
         .region
         .as_deref()
