@@ -27,6 +27,7 @@ mod remote;
 mod server;
 mod store;
 mod tls;
+mod trust;
 mod upkeep;
 
 pub use actor::{Actor, ActorClass, ActorError};

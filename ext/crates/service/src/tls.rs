@@ -1,5 +1,6 @@
 //! TLS of the listener and of clients.
 
+use crate::trust::NamedCertificates;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -95,21 +96,26 @@ pub(crate) fn server_config(certificate: &Path, key: &Path) -> Result<ServerConf
     Ok(config)
 }
 
-/// Returns the configuration of a client. It trusts the authorities of a file, or without one those
-/// of the host.
-pub(crate) fn client_config(authorities: Option<&Path>) -> Result<ClientConfig, TlsError> {
-    let mut roots = RootCertStore::empty();
-    let found = match authorities {
-        Some(path) => certificates(path)?,
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    roots.add_parsable_certificates(found);
-    Ok(
-        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth(),
-    )
+/// Returns the configuration of a client. It trusts the certificates of a file, or without one the
+/// authorities of the host.
+pub(crate) fn client_config(named: Option<&Path>) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    Ok(match named {
+        Some(path) => {
+            let verifier = NamedCertificates::new(certificates(path)?, provider)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_no_client_auth()
+        }
+        None => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+    })
 }
 
 /// Returns the configuration of a client that never uses TLS, for HTTP libraries that require one.

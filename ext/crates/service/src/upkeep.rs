@@ -52,7 +52,7 @@ async fn check(core: Arc<Core>, host: HostRecord) -> ApiResult<()> {
         (Ok(_), _) => HostState::Ready,
         (Err(_), _) => HostState::Down,
     };
-    if let Ok(latency) = result {
+    if let Ok(latency) = &result {
         let ms = u32::try_from(latency.as_millis()).unwrap_or(u32::MAX);
         let mut latencies = core
             .latencies
@@ -73,7 +73,8 @@ async fn check(core: Arc<Core>, host: HostRecord) -> ApiResult<()> {
         used: 0,
         ..host
     };
-    core.records(move |store| store.change_host(&host, kind, &service_actor()))
+    let reason = result.err().map(|error| error.message);
+    core.records(move |store| store.change_host(&host, kind, reason.as_deref(), &service_actor()))
         .await?;
     core.deliver.notify_one();
     Ok(())

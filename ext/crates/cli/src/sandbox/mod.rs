@@ -20,7 +20,7 @@ pub(crate) use args::SandboxCommand;
 pub(crate) use create::Wanted;
 pub(crate) use estimate::estimate;
 pub(crate) use operations::Sandboxes;
-pub(crate) use secret_source::SecretSource;
+pub(crate) use secret_source::{SecretSource, private_text};
 pub(crate) use seed::Seed;
 
 use super::duration;

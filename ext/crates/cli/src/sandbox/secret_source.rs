@@ -97,7 +97,11 @@ fn reason(errno: Errno) -> String {
 ///
 /// # Errors
 /// Why the file cannot be used, without its content.
-fn private_text(directory: BorrowedFd<'_>, path: &Path, owner: Owner) -> Result<String, String> {
+pub(crate) fn private_text(
+    directory: BorrowedFd<'_>,
+    path: &Path,
+    owner: Owner,
+) -> Result<String, String> {
     // The open of a named pipe would block until a process writes to it.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(directory, path, flags, Mode::empty()).map_err(reason)?;

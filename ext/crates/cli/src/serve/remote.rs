@@ -1,8 +1,11 @@
 //! `--remote`: other services as extensions.
 
-use std::path::PathBuf;
+use crate::sandbox::private_text;
+use rustix::fs::CWD;
+use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{ArchitectureName, BundleTrust, Capabilities, ExtensionId};
+use wp_codebox_runtime::Owner;
 use wp_codebox_service::{Remote, RemoteTarget};
 
 /// Prefix of the address of another service's unix socket.
@@ -66,6 +69,7 @@ impl RemoteSpec {
         &self,
         id: ExtensionId,
         architecture: ArchitectureName,
+        owner: Owner,
     ) -> Result<Remote, ErrorBody> {
         let capabilities = Capabilities {
             extension: id,
@@ -81,13 +85,42 @@ impl RemoteSpec {
                 authorities: self.authorities.clone(),
             },
         };
-        Remote::new(capabilities, &target, self.token.as_deref())
+        let token = self.token.as_deref().map(|path| token(path, owner));
+        Remote::new(capabilities, &target, token.transpose()?.as_deref())
     }
+}
+
+/// Reads a token file. It must be as private as the file of a secret.
+fn token(path: &Path, owner: Owner) -> Result<String, ErrorBody> {
+    private_text(CWD, path, owner).map_err(|why| {
+        let message = format!("the token file {} cannot be used: {why}", path.display());
+        ErrorBody::new(ErrorCode::SecretInvalid, message)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn token_file_that_others_can_read_or_that_is_a_link_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("token");
+        fs::write(&path, "wpcb_1_x\n").unwrap();
+        let owner = Owner { uid: 0, gid: 0 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(token(&path, owner).unwrap(), "wpcb_1_x");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = token(&path, owner).unwrap_err();
+        assert_eq!(error.code, ErrorCode::SecretInvalid);
+        assert!(!error.message.contains("wpcb"), "{error}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let link = temp.path().join("link");
+        symlink(&path, &link).unwrap();
+        token(&link, owner).unwrap_err();
+    }
 
     #[test]
     fn remote_argument_names_id_address_and_files_and_no_error_repeats_it() {

@@ -99,7 +99,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
             .map_err(|e| invalid(format!("--remote {}: {e}", remote.id)))?;
         let record = HostRecord::new(host(&remote.id)?, id.clone(), REMOTE_CAPACITY);
         config.hosts.push(record);
-        let remote = remote.extension(id, architecture.clone())?;
+        let remote = remote.extension(id, architecture.clone(), state.owner())?;
         extensions.push(Arc::new(remote));
     }
     let machine = Machine::new(settings, site, runner(), roots)?;

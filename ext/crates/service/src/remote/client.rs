@@ -8,7 +8,6 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::future::Future;
-use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
@@ -21,7 +20,7 @@ const SHORT: Duration = Duration::from_secs(60);
 const ANSWER: usize = 16 * 1024 * 1024;
 /// Maximum size of a file in bytes.
 const FILE: usize = 64 * 1024 * 1024;
-/// Maximum size of a token file in bytes.
+/// Maximum size of a token in bytes.
 const TOKEN: usize = 4096;
 
 /// A request.
@@ -80,7 +79,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(target: &RemoteTarget, token_file: Option<&Path>) -> Result<Self, ErrorBody> {
+    pub(super) fn new(target: &RemoteTarget, token: Option<&str>) -> Result<Self, ErrorBody> {
         let invalid = |message: String| ErrorBody::new(ErrorCode::InputInvalid, message);
         let mut builder = reqwest::Client::builder()
             .user_agent("wp-codebox")
@@ -111,7 +110,7 @@ impl Client {
         let http = builder
             .build()
             .map_err(|error| invalid(format!("the client of {base} cannot be made: {error}")))?;
-        let token = token_file.map(token).transpose()?;
+        let token = token.map(bearer).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("remote")
@@ -269,19 +268,19 @@ pub(super) fn malformed() -> ErrorBody {
     )
 }
 
-fn token(path: &Path) -> Result<reqwest::header::HeaderValue, ErrorBody> {
-    let invalid = |why: &str| {
-        let message = format!("the token file {path:?} {why}");
-        ErrorBody::new(ErrorCode::InputInvalid, message)
+/// Returns the header with a token. The error does not show it.
+fn bearer(token: &str) -> Result<reqwest::header::HeaderValue, ErrorBody> {
+    let invalid = || {
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the token file of the other service must have one token and nothing else",
+        )
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| invalid(&format!("cannot be read: {error}; check its owner")))?;
-    let token = text.trim();
-    if token.is_empty() || text.len() > TOKEN || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(invalid("must have one token and nothing else"));
+    if token.is_empty() || token.len() > TOKEN || !token.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(invalid());
     }
     let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| invalid("must have one token and nothing else"))?;
+        .map_err(|_| invalid())?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -85,19 +85,18 @@ impl Told {
 
 impl Remote {
     /// Creates a client. `capabilities` says what sandboxes of the other service offer here, and
-    /// names the extension; `token_file` holds the token for the other service. No connection is
-    /// made yet.
+    /// names the extension; `token` is that of the other service. No connection is made yet.
     ///
     /// # Errors
-    /// When the token or the certificates cannot be read.
+    /// When the token is not valid or the certificates cannot be read.
     pub fn new(
         capabilities: Capabilities,
         target: &RemoteTarget,
-        token_file: Option<&std::path::Path>,
+        token: Option<&str>,
     ) -> Result<Self, ErrorBody> {
         Ok(Self {
             capabilities,
-            client: Client::new(target, token_file)?,
+            client: Client::new(target, token)?,
             known: Mutex::default(),
         })
     }

@@ -38,11 +38,12 @@ impl Store {
     }
 
     /// Stores the state that a health check found, unless the host was removed or its state changed
-    /// since.
+    /// since. `reason` says why it cannot be used; it stands in the event.
     pub(crate) fn change_host(
         &self,
         host: &HostRecord,
         kind: &str,
+        reason: Option<&str>,
         actor: &Actor,
     ) -> StoreResult<()> {
         self.write(|tx| {
@@ -61,7 +62,11 @@ impl Store {
             };
             tx.prepare_cached("UPDATE hosts SET document = ?2 WHERE id = ?1")?
                 .execute(params![host.id.as_str(), serde_json::to_string(&changed)?])?;
-            events::insert(tx, &about(kind, actor, &changed))?;
+            let mut event = about(kind, actor, &changed);
+            if let Some(reason) = reason {
+                event.data["reason"] = json!(reason);
+            }
+            events::insert(tx, &event)?;
             Ok(())
         })
     }

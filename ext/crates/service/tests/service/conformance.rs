@@ -33,11 +33,8 @@ fn conforms(extension: Arc<dyn Extension>) {
     assert_eq!(violations, Vec::<Violation>::new());
 }
 
-fn token_file(server: &Server) -> std::path::PathBuf {
-    let token = server.token("atm:front", &["*"]).token.unwrap();
-    let path = server.path().join("token");
-    fs::write(&path, format!("{token}\n")).unwrap();
-    path
+fn token(server: &Server) -> String {
+    server.token("atm:front", &["*"]).token.unwrap()
 }
 
 #[test]
@@ -49,19 +46,22 @@ fn fake_extension_conforms() {
 #[test]
 fn remote_extension_over_a_unix_socket_conforms() {
     let server = Server::start();
-    let token = token_file(&server);
+    let token = token(&server);
     let target = RemoteTarget::Unix(server.socket.clone());
     conforms(Arc::new(
         Remote::new(capabilities("remote"), &target, Some(&token)).unwrap(),
     ));
 }
 
-/// A certificate for 127.0.0.1 and its key, in files.
+/// A self-signed certificate for 127.0.0.1 and its key, in files. It is one of an authority, as
+/// `openssl req -x509` makes it.
 fn certificate(directory: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
-    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let own = rcgen::KeyPair::generate().unwrap();
     let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
-    fs::write(&certificate, made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    fs::write(&certificate, params.self_signed(&own).unwrap().pem()).unwrap();
+    fs::write(&key, own.serialize_pem()).unwrap();
     (certificate, key)
 }
 
@@ -84,9 +84,8 @@ fn remote_extension_over_tls_conforms_and_an_unknown_authority_is_refused() {
         concurrency: 100,
         ttl_ms: None,
     });
-    let token = directory.path().join("token");
-    fs::write(&token, made.unwrap().token).unwrap();
-    let remote = |authorities: Option<std::path::PathBuf>, token: Option<&Path>| {
+    let token = made.unwrap().token;
+    let remote = |authorities: Option<std::path::PathBuf>, token: Option<&str>| {
         let target = RemoteTarget::Tls {
             url: format!("https://{address}"),
             authorities,
@@ -105,7 +104,7 @@ fn remote_extension_over_tls_conforms_and_an_unknown_authority_is_refused() {
 #[test]
 fn service_in_front_of_another_one_serves_its_sandboxes() {
     let back = Server::start();
-    let token = token_file(&back);
+    let token = token(&back);
     let target = RemoteTarget::Unix(back.socket.clone());
     let remote = Remote::new(capabilities("remote"), &target, Some(&token)).unwrap();
     let directory = tempfile::tempdir().unwrap();

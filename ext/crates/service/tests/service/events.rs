@@ -118,3 +118,18 @@ fn malformed_positions_are_refused_and_streams_end_when_the_server_stops() {
     server.stop();
     assert_eq!(waiting.join().unwrap(), None);
 }
+
+#[test]
+fn event_of_a_host_that_is_down_has_the_reason_and_that_of_a_ready_one_has_none() {
+    let server = Server::with(|config| config.hosts.push(crate::fake::host("sick", "fake")));
+    let mut stream = server.admin().stream("/v1/events?after=0", &[]);
+    let down = loop {
+        let (_, event) = stream.event().unwrap();
+        match event["type"].as_str().unwrap() {
+            "host.down" => break event,
+            _ => assert!(event["data"].get("reason").is_none(), "{event}"),
+        }
+    };
+    assert_eq!(down["data"]["host"], "sick");
+    assert_eq!(down["data"]["reason"], "its disk is full");
+}

@@ -248,6 +248,13 @@ impl Extension for Fake {
         &self.capabilities
     }
 
+    fn health(&self, host: &str) -> Result<(), ErrorBody> {
+        match host {
+            "sick" => Err(error(ErrorCode::RunnerUnavailable, "its disk is full")),
+            _ => Ok(()),
+        }
+    }
+
     fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
         let _turn = self.turn.lock().unwrap();
         if self.directory(sandbox).is_ok() {
