@@ -76,6 +76,8 @@ class Service:
         self.socket = os.path.join(self.directory, "api.sock")
         self.log = os.path.join(bench.directory, f"service-{name}.log")
         self.process = None
+        #: User and groups of the process, as `subprocess.Popen` takes them; empty: those of this process.
+        self.rights = {}
         os.makedirs(os.path.join(self.state, "profiles"), mode=0o700)
         os.chmod(self.state, 0o700)
         self.source = bench.source(f"plugin-{name}")
@@ -101,7 +103,7 @@ class Service:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([self.bench.environment["CODEBOX"], *self.words()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={"PATH": "/usr/bin:/bin"}, start_new_session=True)
+                                            env={"PATH": "/usr/bin:/bin"}, start_new_session=True, **self.rights)
         poll_until(self.is_ready, bool, 60, f"{self.name} is not ready: {self.output()}")
         return self
 

@@ -1,5 +1,6 @@
 """Who may use the service: users of the machine by their uid, everybody else by a token with scopes."""
 
+import grp
 import json
 import os
 import pwd
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 from harness import must, skip_unless_root
+from service import Service
 
 PROGRAM = """
 import http.client, json, socket, sys
@@ -50,6 +52,36 @@ def test_another_local_user_is_refused_on_the_socket_and_the_owner_is_not(servic
         must(ask_as("nobody", service, "/v1/sandboxes", wrong)["status"] == 401, "a changed token is accepted")
     finally:
         os.chmod(service.socket, 0o600)
+
+
+def test_members_of_the_socket_group_need_a_token_and_other_users_cannot_connect(bench, service):
+    if os.geteuid() != 0:
+        skip_unless_root("to become another user")
+    member, stranger = pwd.getpwnam("nobody"), pwd.getpwnam("daemon")
+    group, owner = grp.getgrgid(member.pw_gid).gr_name, pwd.getpwnam(bench.owner)
+    must(stranger.pw_gid != member.pw_gid, "both users have the same group")
+    inside = Service(bench, "group-inside", "--socket-group", group)
+    inside.socket = os.path.join(inside.state, "api.sock")
+    refused = bench.call(*inside.words())
+    must(refused.exit != 0 and "outside of the state directory" in refused.stderr, f"{refused}")
+    # Started by root, and by an ordinary user who is a member.
+    as_member = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [member.pw_gid]}
+    for name, rights in (("group-root", {}), ("group-member", as_member)):
+        one = Service(bench, name, "--socket-group", group)
+        one.rights, one.socket = rights, os.path.join(one.directory, "open", "api.sock")
+        os.chmod(one.directory, 0o755)
+        one.start()
+        try:
+            for path, mode in ((one.socket, 0o660), (os.path.dirname(one.socket), 0o2750)):
+                found = os.stat(path)
+                must((found.st_mode & 0o7777, found.st_gid, found.st_uid) == (mode, member.pw_gid, owner.pw_uid), f"{path}: {found}")
+            must(ask_as("daemon", one, "/v1/sandboxes") == {"error": "PermissionError"}, "a user outside of the group can connect")
+            without = ask_as("nobody", one, "/v1/sandboxes")
+            must(without["status"] == 401 and json.loads(without["body"])["code"] == "wp_codebox_service_token_required", f"{without}")
+            must(ask_as("nobody", one, "/v1/sandboxes", one.token("sandboxes:read"))["status"] == 200, "control: a member with a token is refused")
+            must(ask_as(bench.owner, one, "/v1/sandboxes")["status"] == 200, "control: the owner needs a token")
+        finally:
+            one.close()
 
 
 def test_token_without_the_scope_cannot_learn_that_a_sandbox_exists(service):

@@ -38,7 +38,7 @@ pub use extension::{
     SandboxId, SandboxState, SandboxUsage, SandboxView, SetupMetadata,
 };
 pub use host::{Host, Page};
-pub use listener::Listener;
+pub use listener::{Listener, SocketAccess};
 pub use profile::ProfileDocument;
 pub use remote::{Remote, RemoteTarget};
 pub use server::Service;

@@ -1,11 +1,12 @@
-//! Listeners of the server: a unix socket that only its owner may connect to, and TLS.
+//! Listeners of the server: a unix socket that only its owner, or also a group, may connect to, and
+//! TLS.
 
 use crate::tls;
 use rustls::ServerConfig;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,19 @@ pub(crate) enum ListenerError {
         /// Path of the socket.
         path: PathBuf,
     },
+    /// The group of the socket cannot be set.
+    #[error(
+        "the socket {path:?} cannot get the group {gid}: {source}; start the server as root or as a member of the group, or give the directory of the socket this group and the mode 2750"
+    )]
+    Group {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Id of the group.
+        gid: u32,
+        /// Error of the kernel.
+        #[source]
+        source: io::Error,
+    },
     /// A call of the kernel failed.
     #[error("the server cannot listen on {place}: {source}; check the directory or the port")]
     Io {
@@ -41,6 +55,18 @@ impl From<ListenerError> for ErrorBody {
     fn from(error: ListenerError) -> Self {
         ErrorBody::new(ErrorCode::ServiceUnavailable, error.to_string())
     }
+}
+
+/// Users that may connect to a unix socket. Root always may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketAccess {
+    /// Its owner: mode 0600.
+    Owner,
+    /// Its owner and the members of a group: mode 0660.
+    Group {
+        /// Id of the group.
+        gid: u32,
+    },
 }
 
 /// An open listener. Nothing is accepted before the server runs.
@@ -60,13 +86,13 @@ pub(crate) enum Kind {
 }
 
 impl Listener {
-    /// Listens on a unix socket with mode 0600. A socket that a killed server left behind is
-    /// replaced.
+    /// Listens on a unix socket. A socket that a killed server left behind is replaced.
     ///
     /// # Errors
-    /// When another server answers on the path, or the directory is not writable.
-    pub fn unix(path: &Path) -> Result<Self, ErrorBody> {
-        Ok(Self(bind_unix(path)?))
+    /// When another server answers on the path, the directory is not writable, or this process may
+    /// not give the socket its group.
+    pub fn unix(path: &Path, access: SocketAccess) -> Result<Self, ErrorBody> {
+        Ok(Self(bind_unix(path, access)?))
     }
 
     /// Listens on a TCP address with TLS; the certificate chain and its key are PEM files.
@@ -94,7 +120,7 @@ impl Listener {
     }
 }
 
-fn bind_unix(path: &Path) -> Result<Kind, ListenerError> {
+fn bind_unix(path: &Path, access: SocketAccess) -> Result<Kind, ListenerError> {
     let failed = |source| ListenerError::Io {
         place: path.display().to_string(),
         source,
@@ -116,12 +142,14 @@ fn bind_unix(path: &Path) -> Result<Kind, ListenerError> {
     let hidden = PathBuf::from(hidden);
     let _ = fs::remove_file(&hidden);
     let listener = UnixListener::bind(&hidden).map_err(failed)?;
-    let placed = fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))
-        .and_then(|()| fs::rename(&hidden, path))
-        .and_then(|()| listener.set_nonblocking(true));
-    if let Err(source) = placed {
+    let placed = open_to(&hidden, access).and_then(|()| {
+        fs::rename(&hidden, path)
+            .and_then(|()| listener.set_nonblocking(true))
+            .map_err(failed)
+    });
+    if let Err(error) = placed {
         let _ = fs::remove_file(&hidden);
-        return Err(failed(source));
+        return Err(error);
     }
     Ok(Kind::Unix {
         listener,
@@ -129,28 +157,64 @@ fn bind_unix(path: &Path) -> Result<Kind, ListenerError> {
     })
 }
 
+/// Sets group and mode of a new socket.
+fn open_to(path: &Path, access: SocketAccess) -> Result<(), ListenerError> {
+    let failed = |source| ListenerError::Io {
+        place: path.display().to_string(),
+        source,
+    };
+    let mode = match access {
+        SocketAccess::Owner => 0o600,
+        SocketAccess::Group { gid } => {
+            // In a directory with the set-group-ID bit the socket has the group already, also when
+            // this process may not set it.
+            if fs::symlink_metadata(path).map_err(failed)?.gid() != gid {
+                std::os::unix::fs::lchown(path, None, Some(gid)).map_err(|source| {
+                    let path = path.to_owned();
+                    ListenerError::Group { path, gid, source }
+                })?;
+            }
+            0o660
+        }
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn socket_of_a_group_has_its_group_and_mode_0660() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("service.sock");
+        let groups = rustix::process::getgroups().unwrap();
+        let own = rustix::process::getegid();
+        let other = groups.into_iter().find(|group| *group != own);
+        let gid = other.unwrap_or(own).as_raw();
+        let _listener = Listener::unix(&path, SocketAccess::Group { gid }).unwrap();
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!((found.mode() & 0o777, found.gid()), (0o660, gid));
+    }
+
+    #[test]
     fn socket_has_mode_0600_replaces_a_dead_one_and_refuses_a_live_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("service.sock");
-        let first = Listener::unix(&path).unwrap();
+        let first = Listener::unix(&path, SocketAccess::Owner).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
-        let refused = Listener::unix(&path).unwrap_err();
+        let refused = Listener::unix(&path, SocketAccess::Owner).unwrap_err();
         assert!(
             refused.message.contains("another server answers"),
             "{refused}"
         );
         drop(first);
         assert!(path.exists(), "the dead socket is still there");
-        Listener::unix(&path).unwrap();
+        Listener::unix(&path, SocketAccess::Owner).unwrap();
         let file = directory.path().join("file");
         fs::write(&file, "x").unwrap();
-        assert!(Listener::unix(&file).is_err());
+        assert!(Listener::unix(&file, SocketAccess::Owner).is_err());
         assert_eq!(fs::read(&file).unwrap(), b"x");
     }
 }

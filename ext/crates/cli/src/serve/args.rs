@@ -33,6 +33,10 @@ pub(crate) struct ServeArgs {
     /// Path of the unix socket, mode 0600. [default: STATE/service/api.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Group whose members may connect to the unix socket, with tokens (mode 0660). Its directory
+    /// is made with mode 2750 if it does not exist; it lies outside of the state directory.
+    #[arg(long, value_name = "GROUP", requires = "socket")]
+    pub socket_group: Option<String>,
     /// Also listen on this TCP address; only with TLS, and every client needs a token.
     #[arg(long, value_name = "ADDRESS:PORT", requires_all = ["tls_cert", "tls_key"])]
     pub listen: Option<SocketAddr>,

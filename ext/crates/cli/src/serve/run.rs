@@ -4,6 +4,7 @@ use super::args::ServeArgs;
 use super::host::Machine;
 use super::native::{Native, Runner};
 use super::remote::RemoteSpec;
+use super::socket_group;
 use super::source_roots::SourceRoots;
 use super::token::directory;
 use crate::Settings;
@@ -16,7 +17,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_ledger::{Ledger, LedgerFiles, Prices};
 use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, RegionName};
 use wp_codebox_runtime::StateDir;
-use wp_codebox_service::{Extension, Listener, Service, ServiceConfig};
+use wp_codebox_service::{Extension, Listener, Service, ServiceConfig, SocketAccess};
 
 /// Name of the unix socket in the directory of the service.
 const SOCKET: &str = "api.sock";
@@ -45,6 +46,10 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
             )));
         }
         None => None,
+    };
+    let access = match (&args.socket, &args.socket_group) {
+        (Some(socket), Some(group)) => socket_group::prepare(socket, group, &state)?,
+        (_, None) | (None, _) => SocketAccess::Owner,
     };
     let mut listeners = Vec::new();
     if let (Some(address), Some(certificate), Some(key)) =
@@ -105,7 +110,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let machine = Machine::new(settings, site, runner(), roots)?;
     let service = Service::open(config, extensions, Arc::new(machine))?;
     // Bound after the records are locked: a second service must not take the socket of the first.
-    listeners.push(Listener::unix(&socket)?);
+    listeners.push(Listener::unix(&socket, access)?);
     output.note(&format!("listening on {}", socket.display()));
     let stop = Arc::new(Notify::new());
     let signalled = Arc::clone(&stop);

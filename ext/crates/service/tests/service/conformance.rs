@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wp_codebox_service::conformance::{Subject, Violation, check};
-use wp_codebox_service::{Extension, Listener, Remote, RemoteTarget, SandboxId, Service};
+use wp_codebox_service::{
+    Extension, Listener, Remote, RemoteTarget, SandboxId, Service, SocketAccess,
+};
 
 fn new_id() -> SandboxId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -113,7 +115,10 @@ fn service_in_front_of_another_one_serves_its_sandboxes() {
     let socket = directory.path().join("front.sock");
     let extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(remote)];
     let service = Service::open(config, extensions, Arc::new(FakeHost)).unwrap();
-    let _front = server::start(service, vec![Listener::unix(&socket).unwrap()]);
+    let _front = server::start(
+        service,
+        vec![Listener::unix(&socket, SocketAccess::Owner).unwrap()],
+    );
     let front = Client::new(&socket);
     let id = front.ready("profile.shop");
     let run = json!({"argv": ["/bin/sh", "-c", "echo here"]});

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wp_codebox_service::{Extension, Listener, Service};
+use wp_codebox_service::{Extension, Listener, Service, SocketAccess};
 
 /// Names the directory in which the child serves.
 const DIRECTORY: &str = "WP_CODEBOX_SERVICE_TEST_DIRECTORY";
@@ -26,7 +26,7 @@ fn child_process_serves_until_it_is_killed() {
     let fake: Arc<dyn Extension> = Fake::new(&directory.join("fake"));
     let config = config(&directory.join("service"));
     let service = Service::open(config, vec![fake], Arc::new(FakeHost)).unwrap();
-    let listener = Listener::unix(&directory.join("service.sock")).unwrap();
+    let listener = Listener::unix(&directory.join("service.sock"), SocketAccess::Owner).unwrap();
     service.run(vec![listener], std::future::pending()).unwrap();
 }
 

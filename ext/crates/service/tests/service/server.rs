@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wp_codebox_contracts::ErrorBody;
 use wp_codebox_service::{
-    Extension, Listener, Scopes, Service, ServiceConfig, TokenSpec, TokenStore,
+    Extension, Listener, Scopes, Service, ServiceConfig, SocketAccess, TokenSpec, TokenStore,
 };
 
 /// Settings of tests: short pauses, so that no test waits long.
@@ -58,7 +58,7 @@ impl Server {
         let socket = temporary.path().join("service.sock");
         let extension: Arc<dyn Extension> = fake.clone();
         let service = Service::open(config, vec![extension], Arc::new(FakeHost)).unwrap();
-        let listener = Listener::unix(&socket).unwrap();
+        let listener = Listener::unix(&socket, SocketAccess::Owner).unwrap();
         Self {
             running: Some(run(service, vec![listener])),
             directory,
@@ -80,10 +80,6 @@ impl Server {
             let _ = running.stop.send(());
             running.thread.join().unwrap().unwrap();
         }
-    }
-
-    pub fn path(&self) -> &Path {
-        self._temporary.path()
     }
 
     /// The administrator of the machine: these tests run with the server's uid.
