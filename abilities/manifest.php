@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '173ffed4601bb37a6c2f970d57e0dfeb4889c01fcadc8be9c891b32ac293b176',
+	'contract_digest' => 'd3679bb0b911f39c8ed55fb10d3b47e57649a6605d788e520bc5066b126cfbc6',
 ];

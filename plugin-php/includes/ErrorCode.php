@@ -282,6 +282,7 @@ enum ErrorCode: string {
 	case ServiceRateLimited = 'wp_codebox_service_rate_limited';
 	case ServiceUnavailable = 'wp_codebox_service_unavailable';
 	case CreditsShort = 'wp_codebox_credits_short';
+	case AccountMissing = 'wp_codebox_account_missing';
 	case LedgerConflict = 'wp_codebox_ledger_conflict';
 	case LedgerDamaged = 'wp_codebox_ledger_damaged';
 	case LedgerUnavailable = 'wp_codebox_ledger_unavailable';
@@ -556,6 +557,7 @@ enum ErrorCode: string {
 		'wp_codebox_service_rate_limited' => [ 429, 1 ],
 		'wp_codebox_service_unavailable' => [ 503, 125 ],
 		'wp_codebox_credits_short' => [ 402, 1 ],
+		'wp_codebox_account_missing' => [ 400, 1 ],
 		'wp_codebox_ledger_conflict' => [ 409, 1 ],
 		'wp_codebox_ledger_damaged' => [ 500, 1 ],
 		'wp_codebox_ledger_unavailable' => [ 503, 125 ],

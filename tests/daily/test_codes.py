@@ -479,6 +479,7 @@ ELSEWHERE = {
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.
+    "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_names_the_account_and_a_token_cannot_name_another",
     "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
     "wp_codebox_service_scope_missing": f"{SERVICE}/access.rs: token_creates_only_sandboxes_of_the_profiles_that_its_scopes_name",
     "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",

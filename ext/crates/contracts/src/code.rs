@@ -603,6 +603,8 @@ codes! {
     ServiceUnavailable = "wp_codebox_service_unavailable", Unavailable, 503, 125;
     /// The account has fewer credits than the sandbox needs.
     CreditsShort = "wp_codebox_credits_short", Limit, 402, 1;
+    /// The service takes credits, and the request names no account that pays.
+    AccountMissing = "wp_codebox_account_missing", InvalidInput, 400, 1;
     /// The ledger has another reservation or settlement of the sandbox, or another grant with the
     /// reference.
     LedgerConflict = "wp_codebox_ledger_conflict", Conflict, 409, 1;

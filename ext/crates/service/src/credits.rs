@@ -52,8 +52,8 @@ impl Credits {
         };
         let Some(account) = &record.account else {
             return Err(ErrorBody::new(
-                ErrorCode::InputInvalid,
-                "this service takes credits, but the request has no account; use a token that was created with one",
+                ErrorCode::AccountMissing,
+                "this service takes credits, but the request has no account; use a token that was created with one, or name the account as administrator of the machine",
             ));
         };
         let quote = serde_json::from_value(record.quote.clone()).map_err(|_| {

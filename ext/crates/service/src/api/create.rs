@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use wp_codebox_contracts::{ErrorCode, HostId, SandboxScope, Service, hex};
+use wp_codebox_ledger::AccountId;
 use wp_codebox_routing::{Decision, HostRecord, RouteRequest, decide};
 
 /// Reasons of a decision in answers, records and events.
@@ -74,6 +75,7 @@ pub(super) struct CreateInput {
     #[serde(default)]
     services: Vec<Service>,
     snapshot: Option<String>,
+    account: Option<String>,
     consumer: Option<Value>,
 }
 
@@ -81,6 +83,22 @@ impl CreateInput {
     /// Returns the reference of the profile.
     pub(super) fn reference(&self) -> &str {
         &self.profile
+    }
+
+    /// Returns the account that pays: that of the token, or the one that the administrator of the
+    /// machine names.
+    pub(super) fn account(&self, principal: &Principal) -> ApiResult<Option<String>> {
+        let Some(named) = &self.account else {
+            return Ok(principal.account.clone());
+        };
+        let account = AccountId::new(named.as_str()).map_err(|e| e.body())?;
+        if principal.is_administrator() || principal.account.as_ref() == Some(named) {
+            return Ok(Some(account.to_string()));
+        }
+        Err(Problem::new(
+            ErrorCode::ServiceScopeMissing,
+            "only the administrator of this machine may name an account; use a token that was created with it",
+        ))
     }
 
     /// Returns the consumer, which is echoed and written into events.
@@ -217,7 +235,7 @@ fn source(
         None => Ok(None),
         // A directory of the host is readable in the sandbox with the rights of this service.
         Some(source)
-            if principal.scopes.allow_any(Scope::HostsWrite) && principal.token.is_empty() =>
+            if principal.scopes.allow_any(Scope::HostsWrite) && principal.is_administrator() =>
         {
             Ok(Some(source))
         }

@@ -41,6 +41,7 @@ pub(super) async fn create(
             let reference = body.value.reference().to_owned();
             let scope = Scope::SandboxesCreate;
             let profile = create::profile(&core, &principal, scope, &reference).await?;
+            let account = body.value.account(&principal)?;
             let provision = create::provision(body.value, &profile, &principal)?;
             let host = match &provision.snapshot {
                 None => None,
@@ -48,7 +49,7 @@ pub(super) async fn create(
             };
             let place = create::Placed {
                 profile: &profile,
-                account: principal.account.clone(),
+                account,
                 snapshot_host: host,
             };
             let actor = principal.actor.clone();

@@ -52,6 +52,11 @@ impl Principal {
         }
     }
 
+    /// Returns whether this is the owner of the service or root, on the unix socket without a token.
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.token.is_empty()
+    }
+
     /// Returns whether the principal may do `scope` with a sandbox of this profile and owner.
     pub(crate) fn may(&self, scope: Scope, profile: &str, owner: &str) -> bool {
         self.scopes.allow(scope, profile)

@@ -80,3 +80,74 @@ fn sandbox_needs_credits_is_charged_for_its_use_and_costs_nothing_when_it_does_n
     let meters = client.get("/v1/meters").expect(200).json();
     assert_eq!(meters["balance"]["available"], 898);
 }
+
+#[test]
+fn administrator_names_the_account_and_a_token_cannot_name_another() {
+    let temporary = tempfile::tempdir().unwrap();
+    let files = LedgerFiles::in_state(temporary.path());
+    let ledger = Ledger::open(&files).unwrap();
+    let grant = Grant {
+        account: AccountId::new("shop").unwrap(),
+        amount: Amount::new(1000).unwrap(),
+        reference: GrantReference::new("invoice-7").unwrap(),
+        actor: Note::new("test").unwrap(),
+        reason: Note::new("test").unwrap(),
+    };
+    let _ = ledger.grant(&grant, UnixMillis(1)).unwrap();
+    let server = Server::with(|config| {
+        config.prices = Some(Prices::parse(PRICES.as_bytes()).unwrap());
+        config.ledger = Some(Ledger::open(&files).unwrap());
+    });
+    let bound = |account: Option<&str>| {
+        let tokens = TokenStore::open(&server.directory).unwrap();
+        let token = tokens.create(TokenSpec {
+            scopes: Scopes::everything(),
+            actor: "adm:somebody".parse().unwrap(),
+            account: account.map(str::to_owned),
+            rate_per_minute: 1000,
+            concurrency: 10,
+            ttl_ms: None,
+        });
+        server.admin().with(&token.unwrap().token)
+    };
+    let body = |account: &str| json!({"profile": "profile.shop", "ttl": "10s", "account": account});
+    let without = json!({"profile": "profile.shop", "ttl": "10s"});
+    // Denials first. A token with every scope is not the administrator of the machine.
+    for (client, body, status, code) in [
+        (server.admin(), &without, 400, "wp_codebox_account_missing"),
+        (bound(None), &without, 400, "wp_codebox_account_missing"),
+        (
+            bound(None),
+            &body("shop"),
+            403,
+            "wp_codebox_service_scope_missing",
+        ),
+        (
+            bound(Some("blog")),
+            &body("shop"),
+            403,
+            "wp_codebox_service_scope_missing",
+        ),
+        (
+            server.admin(),
+            &body("a b"),
+            400,
+            "wp_codebox_input_invalid",
+        ),
+        (
+            server.admin(),
+            &body("blog"),
+            402,
+            "wp_codebox_credits_short",
+        ),
+    ] {
+        client.post("/v1/sandboxes", body).problem(status, code);
+    }
+    assert!(server.fake.sandboxes().is_empty());
+    for client in [server.admin(), bound(Some("shop"))] {
+        let made = client.post("/v1/sandboxes", &body("shop")).expect(202);
+        assert_eq!(made.json()["account"], "shop");
+    }
+    let account = AccountId::new("shop").unwrap();
+    assert_eq!(ledger.balance(&account).unwrap().reserved.get(), 220);
+}
