@@ -11,7 +11,7 @@ use crate::files::Sharing;
 use crate::handle::{Inner, Ledger, anchored_head, lock_failed};
 use crate::names::{AccountId, GrantReference, Note, SandboxKey};
 use crate::prices::Quote;
-use crate::reads::open_reservation;
+use crate::reads::{Reservation, open_reservation};
 use crate::rules::{SandboxState, balance_after, charge};
 use crate::store;
 use crate::usage::Usage;

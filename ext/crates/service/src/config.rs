@@ -1,5 +1,6 @@
 //! Settings of a server.
 
+use crate::otlp::OtlpEndpoint;
 use std::path::PathBuf;
 use std::time::Duration;
 use wp_codebox_ledger::{Ledger, Prices};
@@ -30,6 +31,8 @@ pub struct ServiceConfig {
     pub retention: Duration,
     /// Number of events that are kept.
     pub events: u64,
+    /// Collector of spans; `None`: there are none.
+    pub otlp: Option<OtlpEndpoint>,
 }
 
 /// Bounds of connections and requests.
@@ -87,6 +90,7 @@ impl ServiceConfig {
             grace: Duration::from_secs(20),
             retention: Duration::from_secs(30 * 24 * 3600),
             events: 1_000_000,
+            otlp: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::credits::Credits;
 use crate::extension::{Extension, SandboxId};
 use crate::host::Host;
 use crate::metrics::Metrics;
+use crate::otlp::{Queue, Span, Tracer};
 use crate::problem::{ApiResult, Problem};
 use crate::store::{SandboxRecord, Store};
 use std::collections::{BTreeMap, HashMap};
@@ -43,7 +44,8 @@ pub(crate) struct Core {
     pub config: ServiceConfig,
     pub credits: Credits,
     pub throttle: Throttle,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
+    pub tracer: Tracer,
     /// True from the moment at which the server begins to stop.
     pub stopping: watch::Sender<bool>,
     /// Wakes the task that delivers webhooks.
@@ -71,7 +73,7 @@ impl Core {
         extensions: Vec<Arc<dyn Extension>>,
         host: Arc<dyn Host>,
         description: &'static str,
-    ) -> Result<Self, ErrorBody> {
+    ) -> Result<(Self, Option<Queue>), ErrorBody> {
         let store = Store::open(&config.directory)?;
         let credits = Credits::new(config.prices.take(), config.ledger.take());
         credits.reconcile(&store)?;
@@ -106,12 +108,14 @@ impl Core {
         let retention = i64::try_from(config.retention.as_millis()).unwrap_or(i64::MAX);
         store.prune_sandboxes(now_ms().saturating_sub(retention))?;
         store.prune_events(config.events)?;
-        Ok(Self {
+        let (tracer, spans) = Tracer::new(config.otlp.take());
+        let core = Self {
             store,
             host,
             credits,
             throttle: Throttle::default(),
-            metrics: Metrics::default(),
+            metrics: Arc::default(),
+            tracer,
             stopping: watch::Sender::new(false),
             deliver: Notify::new(),
             placement: tokio::sync::Mutex::new(()),
@@ -125,7 +129,15 @@ impl Core {
             execs: Arc::new(Semaphore::new(config.bounds.execs)),
             gates: Mutex::default(),
             config,
-        })
+        };
+        Ok((core, spans))
+    }
+
+    /// Ends a span, and counts it if it was dropped.
+    pub(crate) fn end_span(&self, span: Span) {
+        if !self.tracer.end(span) {
+            self.metrics.spans_dropped.add();
+        }
     }
 
     /// Runs blocking work on a thread of a pool. Waits while all of them are in use.

@@ -21,6 +21,7 @@ mod lifecycle;
 mod listener;
 mod metrics;
 mod openapi;
+mod otlp;
 mod problem;
 mod profile;
 mod remote;
@@ -39,6 +40,7 @@ pub use extension::{
 };
 pub use host::{Host, Page};
 pub use listener::{Listener, SocketAccess};
+pub use otlp::OtlpEndpoint;
 pub use profile::ProfileDocument;
 pub use remote::{Remote, RemoteTarget};
 pub use server::Service;

@@ -8,10 +8,11 @@ use crate::actor::Actor;
 use crate::clock::{now_ms, parse_rfc3339};
 use crate::core::{Core, Pool, service_actor};
 use crate::extension::{CleanupReport, Ended, Reachability, SandboxId, SandboxState, SandboxView};
+use crate::otlp::{Kind, Parent, Span, Status};
 use crate::problem::{ApiResult, Problem};
 use crate::store::SandboxRecord;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use wp_codebox_contracts::ErrorCode;
 
 use SandboxState::{
@@ -107,12 +108,44 @@ pub(crate) async fn transition(
     match moved {
         Some((record, true)) => {
             if to.is_final() {
+                trace(core, &record);
                 close(core, &record).await?;
             }
             Ok(Some(record))
         }
         Some((_, false)) | None => Ok(None),
     }
+}
+
+/// Ends the span of a sandbox that became ready or ended. It begins with the request, so the first
+/// one shows how long the sandbox took to start.
+fn trace(core: &Core, record: &SandboxRecord) {
+    let (name, status) = match record.state {
+        Ready => ("sandbox.start", Status::Unset),
+        Destroyed => ("sandbox.life", Status::Unset),
+        Failed => ("sandbox.life", Status::Error),
+        Requested | Provisioning | Active | Expired | Destroying => return,
+    };
+    if !core.tracer.is_on() {
+        return;
+    }
+    let created = u64::try_from(record.created_ms).unwrap_or_default();
+    let mut texts = vec![
+        ("wp_codebox.sandbox", record.id().to_owned()),
+        ("wp_codebox.profile", record.profile_id().to_owned()),
+        ("wp_codebox.extension", record.extension.clone()),
+        ("wp_codebox.actor", record.owner().to_string()),
+    ];
+    texts.extend(record.host.clone().map(|host| ("wp_codebox.host", host)));
+    core.end_span(Span {
+        parent: Parent::None,
+        name,
+        kind: Kind::Internal,
+        began: UNIX_EPOCH + Duration::from_millis(created),
+        status,
+        texts,
+        numbers: Vec::new(),
+    });
 }
 
 /// Ends the reservation of a sandbox in a final state. If the process dies before it, the next one
@@ -215,15 +248,11 @@ async fn become_ready(
         record.reachability = Some(reachability);
         record.expires_at = expires_at;
     };
-    transition(
-        core,
-        record,
-        &[Provisioning],
-        Ready,
-        &service_actor(),
-        change,
-    )
-    .await?;
+    let actor = service_actor();
+    let ready = transition(core, record, &[Provisioning], Ready, &actor, change).await?;
+    if let Some(record) = ready {
+        trace(core, &record);
+    }
     Ok(())
 }
 

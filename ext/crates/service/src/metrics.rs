@@ -17,6 +17,10 @@ impl Counter {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn add_many(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -58,6 +62,8 @@ pub(crate) struct Metrics {
     pub deliveries_done: Counter,
     pub deliveries_failed: Counter,
     pub deliveries_given_up: Counter,
+    pub spans_exported: Counter,
+    pub spans_dropped: Counter,
 }
 
 impl Metrics {
@@ -162,6 +168,18 @@ impl Metrics {
                     "{result=\"given_up\"}".to_owned(),
                     self.deliveries_given_up.get(),
                 ),
+            ],
+        );
+        family(
+            "wp_codebox_spans_total",
+            "counter",
+            "Spans of OpenTelemetry: received by the collector, or dropped.",
+            &[
+                (
+                    "{result=\"exported\"}".to_owned(),
+                    self.spans_exported.get(),
+                ),
+                ("{result=\"dropped\"}".to_owned(), self.spans_dropped.get()),
             ],
         );
         text

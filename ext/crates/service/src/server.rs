@@ -7,7 +7,8 @@ use crate::core::{Core, THREADS};
 use crate::extension::Extension;
 use crate::host::Host;
 use crate::listener::{Kind, Listener};
-use crate::{deliver, lifecycle, openapi, upkeep};
+use crate::otlp::Queue;
+use crate::{deliver, lifecycle, openapi, otlp, upkeep};
 use axum::Router;
 use axum::extract::Request;
 use hyper::server::conn::http1;
@@ -37,6 +38,8 @@ const LEAST_BUFFER: usize = 8192;
 /// A server that is ready to run.
 pub struct Service {
     core: Arc<Core>,
+    /// Spans for the collector, if there is one.
+    spans: Option<Queue>,
     /// Locked as long as the server exists: two servers would follow the same sandboxes.
     _lock: File,
 }
@@ -58,8 +61,10 @@ impl Service {
             );
             ErrorBody::new(ErrorCode::ServiceUnavailable, message)
         })?;
+        let (core, spans) = Core::open(config, extensions, host, openapi::text())?;
         Ok(Self {
-            core: Arc::new(Core::open(config, extensions, host, openapi::text())?),
+            core: Arc::new(core),
+            spans,
             _lock: lock,
         })
     }
@@ -87,6 +92,14 @@ impl Service {
                 eprintln!("wp-codebox serve: {error}");
             }
         });
+        let exporting = self.spans.map(|spans| {
+            let (metrics, stopping) = (Arc::clone(&core.metrics), core.stopping.subscribe());
+            tokio::spawn(async move {
+                if let Err(error) = otlp::run(metrics, stopping, spans).await {
+                    eprintln!("wp-codebox serve: {error}");
+                }
+            })
+        });
         let router = api::router(&core);
         let mut accepting = JoinSet::new();
         for Listener(kind) in listeners {
@@ -95,6 +108,9 @@ impl Service {
         stop.await;
         core.stopping.send_replace(true);
         while accepting.join_next().await.is_some() {}
+        if let Some(exporting) = exporting {
+            let _ = exporting.await;
+        }
         // A delivery in progress is repeated by the next server.
         tasks.abort_all();
         Ok(())

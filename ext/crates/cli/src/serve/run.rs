@@ -17,12 +17,14 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_ledger::{Ledger, LedgerFiles, Prices};
 use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, RegionName};
 use wp_codebox_runtime::StateDir;
-use wp_codebox_service::{Extension, Listener, Service, ServiceConfig, SocketAccess};
+use wp_codebox_service::{Extension, Listener, OtlpEndpoint, Service, ServiceConfig, SocketAccess};
 
 /// Name of the unix socket in the directory of the service.
 const SOCKET: &str = "api.sock";
 /// Sandboxes that this service makes in another one at most. The other one has its own limit.
 const REMOTE_CAPACITY: u32 = 1024;
+/// Environment variable with the address of a collector.
+const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// Name of the price table in the state directory.
 const PRICES: &str = "meter-prices.json";
 /// Number of bytes of a price table that are read; the parser refuses one that is so large.
@@ -76,6 +78,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     };
     let roots = SourceRoots::new(&args.source_roots)?;
     let mut config = ServiceConfig::new(directory);
+    config.otlp = collector(args)?;
     config.prices = prices;
     if args.credits {
         let files = LedgerFiles::in_state(state.path());
@@ -119,6 +122,15 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         stop.notified().await;
         output.note("stopping; sandboxes go on");
     })
+}
+
+/// Returns the collector of spans. An empty variable is like none, as OpenTelemetry specifies.
+fn collector(args: &ServeArgs) -> Result<Option<OtlpEndpoint>, ErrorBody> {
+    let named = match &args.otlp {
+        Some(url) => Some(url.clone()),
+        None => std::env::var(COLLECTOR).ok().filter(|url| !url.is_empty()),
+    };
+    named.map(|url| OtlpEndpoint::parse(&url)).transpose()
 }
 
 fn invalid(message: impl Into<String>) -> ErrorBody {

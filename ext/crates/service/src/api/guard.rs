@@ -5,6 +5,7 @@ use super::operation::{Access, Operation};
 use super::query::Args;
 use crate::auth::{Peer, Permit, Principal, authenticate};
 use crate::core::{Core, Pool};
+use crate::otlp::{Kind, Parent, Span, Status};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
@@ -14,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use wp_codebox_contracts::ErrorCode;
 
 /// The caller of an operation and its checked query parameters.
@@ -43,11 +44,16 @@ pub(crate) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let began = Instant::now();
+    let (began, began_at) = (Instant::now(), SystemTime::now());
+    let parent = Parent::of(request.headers());
+    let mut actor = None;
     let admitted = match receive_small(&mut request, &core.config.bounds).await {
         Err(problem) => Err(problem),
         Ok(()) => admit(&core, operation, &mut request).await,
     };
+    if let Some(caller) = request.extensions().get::<Caller>() {
+        actor = Some(caller.principal.actor.to_string());
+    }
     let mut response = match admitted {
         Err(problem) => problem.into_response(),
         Ok(permit) => hold(next.run(request).await, permit),
@@ -57,9 +63,40 @@ pub(crate) async fn guard(
         HeaderValue::from_static("nosniff"),
     );
     let time = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    core.metrics
-        .request(operation.id, response.status().as_u16(), time);
+    let status = response.status().as_u16();
+    core.metrics.request(operation.id, status, time);
+    if core.tracer.is_on() {
+        core.end_span(span(operation, parent, began_at, status, actor));
+    }
     response
+}
+
+/// Returns the span of a request. It ends with the head of the answer. Names are those of
+/// OpenTelemetry's conventions for HTTP servers.
+fn span(
+    operation: &Operation,
+    parent: Parent,
+    began: SystemTime,
+    status: u16,
+    actor: Option<String>,
+) -> Span {
+    let mut texts = vec![
+        ("http.request.method", operation.verb.name().to_uppercase()),
+        ("http.route", operation.path.to_owned()),
+    ];
+    texts.extend(actor.map(|actor| ("wp_codebox.actor", actor)));
+    Span {
+        parent,
+        name: operation.id,
+        kind: Kind::Server,
+        began,
+        status: match status >= 500 {
+            true => Status::Error,
+            false => Status::Unset,
+        },
+        texts,
+        numbers: vec![("http.response.status_code", i64::from(status))],
+    }
 }
 
 async fn admit(

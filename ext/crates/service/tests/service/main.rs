@@ -15,6 +15,7 @@ mod events;
 mod fake;
 mod http;
 mod openapi;
+mod otlp;
 mod sandboxes;
 mod server;
 mod webhooks;
