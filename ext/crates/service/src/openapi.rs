@@ -151,10 +151,12 @@ fn content(body: Body) -> Option<Value> {
             "application/octet-stream",
             json!({"type": "string", "format": "binary"}),
         ),
-        Body::Lines => (
-            LINES,
-            json!({"type": "string", "description": "Lines of JSON: `{type: started, execution_id}`, `{type: output, stream, text | base64}`, then `{type: exited, code?, signal?, end, reason?, duration_ms}` or `{type: error, error}`."}),
-        ),
+        Body::Lines => {
+            let lines = json!({"type": "string", "description": "Lines of JSON: `{type: started, execution_id}`, `{type: output, stream, text | base64}`, then `{type: exited, code?, signal?, end, reason?, duration_ms}` or `{type: error, error}`."});
+            // The same bytes under both names: code generators leave out an answer whose media type
+            // they do not know.
+            return Some(json!({LINES: {"schema": lines}, "text/plain": {"schema": lines}}));
+        }
         Body::Events => (
             STREAM,
             json!({"type": "string", "description": "Server-sent events whose data is wp-codebox/service-event/v1 and whose id continues a stream."}),
@@ -217,6 +219,15 @@ fn convert(schema: &mut Value) {
             _ => {}
         }
     }
+    // Without `items` every array fits; code generators want it said.
+    let is_array = match members.get("type") {
+        Some(Value::String(kind)) => kind == "array",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
+        _ => false,
+    };
+    if is_array {
+        members.entry("items").or_insert_with(|| json!({}));
+    }
     for (name, value) in members.iter_mut() {
         match (name.as_str(), value) {
             ("properties" | "patternProperties" | "definitions", Value::Object(rows)) => {
@@ -243,6 +254,20 @@ mod tests {
         convert(&mut schema);
         let expected = json!({"properties": {"exclusiveMinimum": {
             "type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 9}}});
+        assert_eq!(schema, expected);
+    }
+
+    #[test]
+    fn array_without_items_gets_items_that_accept_everything() {
+        let mut schema = json!({"properties": {
+            "names": {"type": ["string", "array"]},
+            "rows": {"type": "array", "items": {"type": "array"}},
+            "text": {"type": "string"}}});
+        convert(&mut schema);
+        let expected = json!({"properties": {
+            "names": {"type": ["string", "array"], "items": {}},
+            "rows": {"type": "array", "items": {"type": "array", "items": {}}},
+            "text": {"type": "string"}}});
         assert_eq!(schema, expected);
     }
 

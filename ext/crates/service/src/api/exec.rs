@@ -10,7 +10,7 @@ use crate::extension::{ExecOutput, ExecRequest};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,6 +25,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, OutputStream};
 
 /// Media type of the answer.
 pub(crate) const LINES: &str = "application/x-ndjson";
+/// Media type of the same answer for clients that ask for it: code generators know no other text.
+const TEXT_LINES: &str = "text/plain; charset=utf-8";
 /// Lines that wait for a client which does not read. The program blocks when they are full.
 const WAITING: usize = 8;
 /// Maximum number of bytes of output in one line.
@@ -65,10 +67,27 @@ impl ExecOutput for Lines {
     }
 }
 
+/// Returns the media type of the answer: text only for a client that asks for it and not for lines
+/// of JSON.
+fn media(headers: &HeaderMap) -> &'static str {
+    let accepts = |media: &str| {
+        let values = headers.get_all(header::ACCEPT).iter();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|range| range.split(';').next().unwrap_or_default().trim() == media)
+    };
+    match accepts("text/plain") && !accepts(LINES) {
+        true => TEXT_LINES,
+        false => LINES,
+    }
+}
+
 pub(super) async fn exec(
     State(core): State<Arc<Core>>,
     caller: Caller,
     Path(id): Path<String>,
+    headers: HeaderMap,
     body: Input<ExecRequest>,
 ) -> ApiResult<Response> {
     let principal = caller.principal;
@@ -123,7 +142,7 @@ pub(super) async fn exec(
         Some((Ok::<_, Infallible>(text), (None, lines)))
     });
     let headers = [
-        (header::CONTENT_TYPE, LINES),
+        (header::CONTENT_TYPE, media(&headers)),
         (header::CACHE_CONTROL, "no-store"),
     ];
     Ok((headers, Body::from_stream(lines)).into_response())

@@ -504,3 +504,25 @@ fn second_server_on_the_same_directory_is_refused_while_the_first_one_runs() {
     server.stop();
     open(&server).unwrap();
 }
+
+#[test]
+fn exec_answers_the_same_lines_as_text_to_a_client_that_accepts_text_only() {
+    let server = Server::start();
+    let admin = server.admin();
+    let at = format!("/v1/sandboxes/{}/exec", admin.ready("profile.shop"));
+    let body = json!({"argv": ["/bin/sh", "-c", "echo here"]});
+    for (accept, media) in [
+        ("*/*", "application/x-ndjson"),
+        ("text/plain", "text/plain; charset=utf-8"),
+        (
+            "application/x-ndjson, text/plain;q=0.5",
+            "application/x-ndjson",
+        ),
+    ] {
+        let answer = admin
+            .post_with(&at, &[("accept", accept)], &body)
+            .expect(200);
+        assert_eq!(answer.header("content-type"), Some(media), "{accept}");
+        assert!(answer.text().contains("here\\n"), "{}", answer.text());
+    }
+}
