@@ -11,6 +11,8 @@ mod idempotency;
 mod record;
 mod sandboxes;
 mod schema;
+#[cfg(test)]
+mod simulation;
 mod tokens;
 mod webhooks;
 
