@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'd3679bb0b911f39c8ed55fb10d3b47e57649a6605d788e520bc5066b126cfbc6',
+	'contract_digest' => '2762ed6d079c8bc983bbfb54b1f29909ec8cb40c237d4820945ee7546eb1419e',
 ];

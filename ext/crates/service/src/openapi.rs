@@ -134,6 +134,7 @@ fn in_path(path: &str) -> Vec<Value> {
 fn parameter(row: &Parameter, place: &str) -> Value {
     let schema = match row.kind {
         Kind::Text => json!({"type": "string", "minLength": 1, "maxLength": 256}),
+        Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
         Kind::Number { least, most } => {
             json!({"type": "integer", "minimum": least, "maximum": most})
         }

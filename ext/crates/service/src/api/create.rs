@@ -40,13 +40,28 @@ impl Ttl {
         };
         let ms = match self {
             Self::Milliseconds(ms) => *ms,
-            Self::Text(text) => {
-                let duration = humantime::parse_duration(text).map_err(|_| refused())?;
-                u64::try_from(duration.as_millis()).map_err(|_| refused())?
-            }
+            Self::Text(text) => duration(text).ok_or_else(refused)?,
         };
         if ms == 0 { Err(refused()) } else { Ok(ms) }
     }
+}
+
+/// Reads `^[1-9][0-9]{0,8}(ms|s|m|h|d)$`, the pattern of the schemas, as milliseconds.
+fn duration(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    if !(1..=9).contains(&digits) || number.starts_with('0') {
+        return None;
+    }
+    let scale = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
 /// What a request says about the workspace. The profile defines it; a request repeats it, so that
@@ -413,5 +428,40 @@ pub(super) async fn settled(
             }
         };
         let _ = timeout(left, changed).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetime_is_one_number_with_one_unit() {
+        for (text, ms) in [
+            ("1ms", 1),
+            ("90s", 90_000),
+            ("15m", 900_000),
+            ("4h", 14_400_000),
+            ("2d", 172_800_000),
+        ] {
+            assert_eq!(duration(text), Some(ms), "{text}");
+        }
+        for wrong in [
+            "",
+            "0",
+            "0s",
+            "01s",
+            "s",
+            "1",
+            "1 h",
+            "1h 30m",
+            "-1s",
+            "1.5h",
+            "1w",
+            "9999999999s",
+            "1\u{fc}",
+        ] {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
     }
 }

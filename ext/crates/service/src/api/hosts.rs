@@ -48,11 +48,8 @@ pub(super) async fn register(
 ) -> ApiResult<Response> {
     let host = HostRecord::parse(&body.value).map_err(|error| error.body())?;
     // Without its extension the host would get no sandbox, and nothing would say why.
-    core.extension(host.extension.as_str()).map_err(|_| {
-        Problem::invalid(
-            "the extension of the host does not exist here; GET /v1/extensions lists them",
-        )
-    })?;
+    core.extension(host.extension.as_str())
+        .map_err(|_| Problem::not_found("extension"))?;
     let host = HostRecord { used: 0, ..host };
     let (stored, actor) = (host.clone(), caller.principal.actor);
     core.records(move |store| store.put_host(&stored, "host.registered", &actor))

@@ -50,7 +50,12 @@ pub(crate) enum Access {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Text,
-    Number { least: u64, most: u64 },
+    /// Text that matches a regular expression; the handler checks it.
+    Pattern(&'static str),
+    Number {
+        least: u64,
+        most: u64,
+    },
     Word(&'static [&'static str]),
 }
 

@@ -69,7 +69,7 @@ impl Args {
 impl Kind {
     fn accepts(self, value: &str) -> bool {
         match self {
-            Self::Text => !value.is_empty(),
+            Self::Text | Self::Pattern(_) => !value.is_empty(),
             Self::Number { least, most } => value
                 .parse::<u64>()
                 .is_ok_and(|number| (least..=most).contains(&number)),
@@ -80,6 +80,7 @@ impl Kind {
     fn rule(self) -> String {
         match self {
             Self::Text => "a text of 1 to 256 bytes".to_owned(),
+            Self::Pattern(pattern) => format!("a text of the form {pattern}"),
             Self::Number { least, most } => format!("a number from {least} to {most}"),
             Self::Word(words) => format!("one of: {}", words.join(", ")),
         }

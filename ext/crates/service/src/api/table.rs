@@ -30,12 +30,12 @@ const WAIT: Parameter = Parameter::new(
 );
 const KEY: Parameter = Parameter::new(
     "Idempotency-Key",
-    Kind::Text,
+    Kind::Pattern("^[!-~]{1,255}$"),
     "1 to 255 visible ASCII characters. A repeated request with the same key and body gets the sandbox of the first one.",
 );
 const IF_MATCH: Parameter = Parameter::new(
     "If-Match",
-    Kind::Text,
+    Kind::Pattern("^\"[0-9A-Fa-f]{64}\"$"),
     "Entity tag of the content that must be there now: its SHA-256 in quotes.",
 );
 const REASON: Parameter = Parameter::new("reason", Kind::Text, "Reason for the journal.");
