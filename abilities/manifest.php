@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '2762ed6d079c8bc983bbfb54b1f29909ec8cb40c237d4820945ee7546eb1419e',
+	'contract_digest' => 'c3c938bf7e303672ed10b670827de44edab55754142ab784bf277475c5ae0d1e',
 ];

@@ -249,6 +249,32 @@ codes! {
     GuestIdsExhausted = "wp_codebox_guest_ids_exhausted", Unavailable, 503, 125;
     /// The process wrapper that the run requires cannot be started.
     SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
+    /// The definition of a WASI tool does not match its schema.
+    WasiDefinitionInvalid = "wp_codebox_wasi_definition_invalid", InvalidInput, 400, 1;
+    /// The module of a WASI tool is not the one that its definition names.
+    WasiDigestMismatch = "wp_codebox_wasi_digest_mismatch", Integrity, 409, 1;
+    /// The file is neither a WASI command module nor a component of one.
+    WasiModuleInvalid = "wp_codebox_wasi_module_invalid", InvalidInput, 400, 1;
+    /// The module of a WASI tool imports a function that it is not granted.
+    WasiImportRefused = "wp_codebox_wasi_import_refused", Denied, 403, 126;
+    /// The compiled code of a WASI tool cannot be trusted, or belongs to another module or runner.
+    WasiCompiledRefused = "wp_codebox_wasi_compiled_refused", Integrity, 409, 1;
+    /// A directory for a WASI tool cannot be opened, or its definition does not allow it.
+    WasiDirectoryRefused = "wp_codebox_wasi_directory_refused", InvalidInput, 400, 1;
+    /// A WASI tool has used its fuel, the bound of its work.
+    WasiFuelExhausted = "wp_codebox_wasi_fuel_exhausted", Limit, 507, 1;
+    /// A WASI tool needs more memory than its definition allows.
+    WasiMemoryExceeded = "wp_codebox_wasi_memory_exceeded", Limit, 507, 1;
+    /// A WASI tool did not end before its deadline.
+    WasiDeadline = "wp_codebox_wasi_deadline", Limit, 504, 124;
+    /// A WASI tool wrote more output than its definition allows.
+    WasiOutputTooLarge = "wp_codebox_wasi_output_too_large", Limit, 507, 1;
+    /// A WASI tool ended by a trap, such as an access outside its memory.
+    WasiTrap = "wp_codebox_wasi_trap", Internal, 502, 1;
+    /// A WASI tool ended with an exit status above 123.
+    WasiExitInvalid = "wp_codebox_wasi_exit_invalid", Internal, 502, 1;
+    /// The runner of WASI tools could not read or write a file of its own.
+    WasiRunnerFailed = "wp_codebox_wasi_runner_failed", Internal, 500, 125;
     /// The network policy denies a request from the guest.
     EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
     /// The network policy allowed a request from the guest, but the request failed.

@@ -56,6 +56,16 @@ fn is_name(text: &str) -> bool {
         && !text.contains("..")
 }
 
+fn is_tool_id(text: &str) -> bool {
+    let is_word = |word: &str| {
+        word.bytes().next().is_some_and(|b| b.is_ascii_lowercase())
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    text.len() <= 64 && text.contains('.') && text.split('.').all(is_word)
+}
+
 fn is_hex64(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -103,6 +113,13 @@ id!(
     ArchitectureName, "architecture",
     "1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'",
     is_name
+);
+id!(
+    /// Id of a WASI tool, such as `css.lint`; also the name of its directory. It contains a dot, so
+    /// that it differs from the names of programs.
+    WasiToolId, "tool id",
+    "3 to 64 bytes: two or more names joined by '.', each of lower-case letters, digits and '-', beginning with a letter",
+    is_tool_id
 );
 id!(
     /// SHA-256 digest as 64 lowercase hex digits.

@@ -43,6 +43,7 @@ mod task;
 mod task_shape;
 mod task_spec;
 pub mod terminal_text;
+mod wasi_tool;
 mod workflow;
 
 pub use agent::{
@@ -71,7 +72,7 @@ pub use follow_up::{FollowUp, FollowUpOf, FollowUpRecord, MAX_CHAIN, ReviewComme
 pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
 pub use ids::{
     ArchitectureName, BundleId, ExecutionId, ExtensionId, HostId, InvalidId, RegionName, RunId,
-    Sha256Hex, SiteId, hex,
+    Sha256Hex, SiteId, WasiToolId, hex,
 };
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
@@ -141,6 +142,10 @@ pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use task_shape::{Member, Need, Shape};
 pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec};
+pub use wasi_tool::{
+    MAX_WASI_DEFINITION_BYTES, MAX_WASI_EXIT_STATUS, WasiFiles, WasiGrant, WasiLimits, WasiModule,
+    WasiTool, WasiToolError,
+};
 pub use workflow::{
     CollectedFile, GeneratedDirectory, GeneratedFrom, OnFailure, Workflow, WorkflowStep,
     WorkspaceRule, WrittenFile,

@@ -202,3 +202,5 @@ pub const PARENT_TOOL_BRIDGE: &str = "wp-codebox/parent-tool-bridge/v1";
 pub const PARENT_TOOL_REQUEST: &str = "wp-codebox/parent-tool-request/v1";
 /// Result of a tool of the parent process.
 pub const PARENT_TOOL_RESULT: &str = "wp-codebox/parent-tool-result/v1";
+/// Definition of a WASI tool.
+pub const WASI_TOOL: &str = "wp-codebox/wasi-tool/v1";

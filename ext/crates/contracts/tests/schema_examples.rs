@@ -13,7 +13,7 @@ use wp_codebox_contracts::{
     AgentPreset, ChangedFiles, EventType, FollowUpRecord, IsolationReport, ParentToolRequest,
     ParentToolResult, RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest,
     RunEvents, RunHandle, RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult,
-    TaskInput,
+    TaskInput, WasiTool,
 };
 
 /// Invalid examples that the Rust types accept: each violates a rule that only the JSON Schema
@@ -28,6 +28,9 @@ const SCHEMA_RULES: &[&str] = &[
     "task-input/invalid-goal-empty.json",
     "task-input/invalid-schema-other.json",
     "task-input/invalid-version-two.json",
+    "wasi-tool/invalid-fuel-zero.json",
+    "wasi-tool/invalid-parameters-array.json",
+    "wasi-tool/invalid-schema-other.json",
 ];
 
 fn examples(name: &str) -> Vec<PathBuf> {
@@ -81,6 +84,11 @@ fn check<T: DeserializeOwned + Serialize>(name: &str) {
             );
         }
     }
+}
+
+#[test]
+fn wasi_tool_examples_match_the_rust_type() {
+    check::<WasiTool>("wasi-tool");
 }
 
 #[test]
