@@ -99,11 +99,12 @@ pub(crate) fn start(
     let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
         detail: "the launcher's path is not UTF-8",
     })?;
-    let wrapped = options.sandbox.wrap(&LauncherCommand {
+    let command = LauncherCommand {
         program: program.to_owned(),
         args: Vec::new(),
         plan,
-    });
+    };
+    let wrapped = options.sandbox.wrap(&command.host_command());
     let around = options.sandbox.kind();
     let given = [plan_read.as_fd(), theirs.as_fd(), lifetime_read.as_fd()];
     let started = match options.identity {

@@ -66,7 +66,7 @@ pub use plan::{
 };
 pub use probe_plan::probe_plan;
 pub use process_sandbox::{
-    Bubblewrap, Choice, Gvisor, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
+    Bubblewrap, Choice, Gvisor, HostCommand, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
     WrappedCommand, WrapperError, choose,
 };
 pub use reduced::{GuestRoot, GuestTree, LayoutError};

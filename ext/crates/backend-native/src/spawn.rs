@@ -1,4 +1,5 @@
-//! Starts the launcher with an empty environment and only the descriptors that it needs.
+//! Starts the launcher with the environment of its command, which is empty, and only the descriptors
+//! that it needs.
 //!
 //! Uses `posix_spawn` with explicit duplications, because the runner has threads and no code may
 //! run between fork and exec. Every other descriptor of the runner is close-on-exec, and the
@@ -99,7 +100,11 @@ pub(crate) fn spawn(
     for argument in &command.args {
         arguments.push(CString::new(argument.as_str())?);
     }
-    let pid = posix_spawn(&program, &arguments, &moves)?;
+    let mut variables = Vec::new();
+    for (name, value) in &command.env {
+        variables.push(CString::new(format!("{name}={value}"))?);
+    }
+    let pid = posix_spawn(&program, &arguments, &variables, &moves)?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     // The child has not been reaped, so its pid cannot have been reused.
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -113,16 +118,18 @@ pub(crate) fn spawn(
 fn posix_spawn(
     program: &CString,
     arguments: &[CString],
+    variables: &[CString],
     moves: &[(&OwnedFd, i32)],
 ) -> io::Result<i32> {
     let check = |code: i32| match code {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     };
-    let mut argv: Vec<*mut libc::c_char> =
-        arguments.iter().map(|a| a.as_ptr().cast_mut()).collect();
-    argv.push(std::ptr::null_mut());
-    let environment = [std::ptr::null_mut::<libc::c_char>()];
+    let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
+        let texts = texts.iter().map(|text| text.as_ptr().cast_mut());
+        texts.chain([std::ptr::null_mut()]).collect()
+    };
+    let (argv, environment) = (pointers(arguments), pointers(variables));
     let mut actions = MaybeUninit::<libc::posix_spawn_file_actions_t>::uninit();
     let mut attributes = MaybeUninit::<libc::posix_spawnattr_t>::uninit();
     let mut pid = 0;
@@ -238,4 +245,56 @@ impl ChildProcess {
 fn micros(time: libc::timeval) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     seconds * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process_sandbox::{HostCommand, ProcessSandbox};
+    use rustix::fd::AsFd;
+    use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
+
+    /// Starts a shell in place of the program; it exits with 7 if argument and variable are there.
+    #[derive(Debug)]
+    struct Shell;
+
+    impl ProcessSandbox for Shell {
+        fn kind(&self) -> OuterSandboxKind {
+            OuterSandboxKind::None
+        }
+
+        fn wrap(&self, command: &HostCommand) -> WrappedCommand {
+            let script = r#"[ "$1" = /bin/false ] && [ "$MARK" = set ] && exit 7"#;
+            WrappedCommand {
+                program: "/bin/sh".to_owned(),
+                args: ["-c", script, "sh", &command.program]
+                    .map(str::to_owned)
+                    .to_vec(),
+                env: command.env.clone(),
+                cwd: None,
+                audit: SandboxAudit::default(),
+            }
+        }
+    }
+
+    fn status(command: &WrappedCommand) -> Option<i32> {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let fd = null.as_fd();
+        spawn(command, fd, fd, fd).unwrap().wait().unwrap().code
+    }
+
+    #[test]
+    fn program_arguments_and_environment_of_the_wrapper_are_what_is_spawned() {
+        let mut command = HostCommand {
+            program: "/bin/false".to_owned(),
+            ..HostCommand::default()
+        };
+        command.env.insert("MARK".to_owned(), "set".to_owned());
+        assert_eq!(status(&Shell.wrap(&command)), Some(7));
+        // Positive controls: without the variable, and the program itself without the wrapper.
+        command.env.clear();
+        assert_eq!(status(&Shell.wrap(&command)), Some(1));
+        let bare = crate::process_sandbox::NoSandbox.wrap(&command);
+        assert_eq!(status(&bare), Some(1));
+    }
 }

@@ -3,8 +3,8 @@
 //! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`: a crate may
 //! use those to its left.
 //! `proxy`, `browser` and `agent` lie between runtime and supervisor; they do not use each other,
-//! except that `agent` uses `proxy` for TLS. `launcher` and `control` use only `contracts` of this
-//! workspace. `ledger` and `routing` use only `contracts`, `service` these three; only `cli` uses
+//! except that `agent` uses `proxy` for TLS. `launcher`, `control` and `process-wrapper` use only
+//! `contracts` of this workspace; `backend-native` and `cli` use `process-wrapper`. `ledger` and `routing` use only `contracts`, `service` these three; only `cli` uses
 //! them, because the core has no billing and no placement. Supervisor, cli and the extension use
 //! control; the extension also uses contracts, policy, recipe and artifacts.
 
@@ -25,9 +25,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("artifacts", &["contracts", "policy"]),
     ("apply", &["contracts", "artifacts"]),
     ("runtime", &["contracts", "policy", "recipe", "artifacts"]),
+    ("process-wrapper", &["contracts"]),
     (
         "backend-native",
-        &["contracts", "policy", "recipe", "artifacts", "runtime"],
+        &[
+            "contracts",
+            "policy",
+            "recipe",
+            "artifacts",
+            "runtime",
+            "process-wrapper",
+        ],
     ),
     ("launcher", &["contracts"]),
     // A leaf above `contracts`: of the product only the service and the command line may use it.
@@ -64,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "recipe",
             "artifacts",
             "runtime",
+            "process-wrapper",
             "backend-native",
             "proxy",
             "browser",

@@ -1,15 +1,15 @@
 //! Tests of the command line and the audit record that wrappers compute from a launch plan. No
 //! process is started.
 
-use super::audit::kind_name;
 use super::*;
 use crate::host::HostLayout;
 use crate::probe_plan;
 use std::path::Path;
 use wp_codebox_contracts::{
     BindSource, ErrorCode, GuestPath, HostSource, LaunchMount, LaunchPlan, OuterSandbox,
-    OuterSandboxNeed,
+    OuterSandboxKind, OuterSandboxNeed,
 };
+use wp_codebox_process_wrapper::kind_name;
 
 const SECRET: &str = "/srv/customers/acme/plugins/shop";
 const STATE: &str = "/var/lib/wp-codebox/templates/k";
@@ -93,11 +93,11 @@ fn launcher_command_without_a_wrapper_is_unchanged() {
         },
     ] {
         let mut given = command(&plan);
-        let wrapped = sandbox.wrap(&given);
+        let wrapped = sandbox.wrap(&given.host_command());
         assert_eq!(wrapped.program, "/opt/x/libexec/wp-codebox-launch");
         assert!(wrapped.args.is_empty());
         given.args = vec!["é".repeat(200), "b".to_owned()];
-        let wrapped = sandbox.wrap(&given);
+        let wrapped = sandbox.wrap(&given.host_command());
         assert_eq!(
             (&wrapped.program, &wrapped.args),
             (&given.program, &given.args)
@@ -112,8 +112,8 @@ fn launcher_command_without_a_wrapper_is_unchanged() {
 fn wrapped_launcher_command_is_deterministic_and_ends_with_the_launcher() {
     let plan = plan();
     for sandbox in all() {
-        let wrapped = sandbox.wrap(&command(&plan));
-        assert_eq!(wrapped, sandbox.wrap(&command(&plan)));
+        let wrapped = sandbox.wrap(&command(&plan).host_command());
+        assert_eq!(wrapped, sandbox.wrap(&command(&plan).host_command()));
         assert_eq!(wrapped.audit.wrapped_cmd, "wp-codebox-launch");
         if sandbox.kind() != OuterSandboxKind::None {
             assert!(wrapped.args.last().unwrap().ends_with("wp-codebox-launch"));
@@ -128,7 +128,7 @@ fn bubblewrap_command_binds_only_host_paths_of_the_launch_plan() {
     let sandbox = Bubblewrap {
         program: "/usr/bin/bwrap".to_owned(),
     };
-    let args = sandbox.wrap(&command(&plan)).args.join(" ");
+    let args = sandbox.wrap(&command(&plan).host_command()).args.join(" ");
     assert_eq!(
         args,
         "--unshare-user --unshare-pid --as-pid-1 --unshare-ipc --unshare-net --unshare-uts \
@@ -148,7 +148,7 @@ fn bubblewrap_command_binds_only_host_paths_of_the_launch_plan() {
 fn process_wrapper_audit_record_contains_no_host_paths() {
     let plan = plan();
     for sandbox in all() {
-        let audit = sandbox.wrap(&command(&plan)).audit;
+        let audit = sandbox.wrap(&command(&plan).host_command()).audit;
         let text = serde_json::to_string(&audit).unwrap();
         for host in ["/srv", "/var/lib", "/opt/x", "libexec", "/usr/bin"] {
             assert!(!text.contains(host), "{host} in {text}");
@@ -177,7 +177,7 @@ fn long_process_wrapper_audit_record_is_marked_as_truncated() {
     let wrapped = Bubblewrap {
         program: "/usr/bin/bwrap".to_owned(),
     }
-    .wrap(&command(&plan));
+    .wrap(&command(&plan).host_command());
     assert!(wrapped.args.len() > 600);
     assert_eq!(wrapped.audit.wrapped_args.len(), 257);
     assert!(wrapped.audit.wrapped_args[256].ends_with(" more]"));
@@ -209,7 +209,12 @@ fn run_is_refused_if_the_required_process_wrapper_is_missing() {
         let chosen = choose(&wanted(kind, "/nonexistent/w", Preferred), directory).unwrap();
         assert_eq!((chosen.sandbox.kind(), chosen.notices.len()), (None, 1));
         let plan = plan();
-        let reason = chosen.sandbox.wrap(&command(&plan)).audit.reason.unwrap();
+        let reason = chosen
+            .sandbox
+            .wrap(&command(&plan).host_command())
+            .audit
+            .reason
+            .unwrap();
         assert!(reason.contains(kind_name(kind)), "{reason}");
     }
 }

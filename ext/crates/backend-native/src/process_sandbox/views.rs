@@ -1,6 +1,7 @@
 //! Host paths of a launch plan that the launcher must be able to open inside a process wrapper.
 
 use wp_codebox_contracts::{BindSource, HostSource, LaunchMount, LaunchPlan};
+use wp_codebox_process_wrapper::{Link, MountAccess};
 
 /// A host path that the wrapper must show, and the path at which the guest gets it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,15 +10,9 @@ pub(super) struct View {
     pub(super) host: String,
     /// Path in the guest.
     pub(super) guest: String,
-    /// Whether the guest writes the host path.
-    pub(super) access: Access,
-}
-
-/// Whether the guest writes the host path directly, which happens only while a template is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Access {
-    Read,
-    Write,
+    /// Whether the guest writes the host path directly, which happens only while a template is
+    /// built.
+    pub(super) access: MountAccess,
 }
 
 /// Returns the host paths of the launch plan, each once, parents first. Leaves out a path below
@@ -59,16 +54,16 @@ fn of_step(step: &LaunchMount) -> Vec<View> {
             writable,
         } => {
             let access = if *writable {
-                Access::Write
+                MountAccess::Write
             } else {
-                Access::Read
+                MountAccess::Read
             };
             vec![view(source, target.as_str(), access)]
         }
         LaunchMount::Overlay { lowers, target, .. } | LaunchMount::Merged { lowers, target } => {
             lowers
                 .iter()
-                .map(|lower| view(lower, target.as_str(), Access::Read))
+                .map(|lower| view(lower, target.as_str(), MountAccess::Read))
                 .collect()
         }
         LaunchMount::Bind {
@@ -84,14 +79,17 @@ fn of_step(step: &LaunchMount) -> Vec<View> {
     }
 }
 
-/// Returns path and target of the plan's top-level symbolic links such as `/lib64`: a dynamically
-/// linked launcher needs them like the guest does.
-pub(super) fn system_links(plan: &LaunchPlan) -> Vec<(String, String)> {
+/// Returns the plan's top-level symbolic links such as `/lib64`: a dynamically linked launcher needs
+/// them like the guest does.
+pub(super) fn system_links(plan: &LaunchPlan) -> Vec<Link> {
     plan.mounts
         .iter()
         .filter_map(|step| match step {
             LaunchMount::Symlink { target, to } if target.as_str().rfind('/') == Some(0) => {
-                Some((target.as_str().to_owned(), to.clone()))
+                Some(Link {
+                    path: target.as_str().to_owned(),
+                    to: to.clone(),
+                })
             }
             _ => None,
         })

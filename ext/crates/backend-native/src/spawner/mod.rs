@@ -23,6 +23,7 @@ use channel::{REPLY_TIMEOUT, SpawnerChannel};
 use error::{broken, host};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -130,6 +131,8 @@ impl Spawner {
         let command = WrappedCommand {
             program,
             args: vec![SPAWNER_ROLE.to_owned()],
+            env: BTreeMap::new(),
+            cwd: None,
             audit: SandboxAudit::default(),
         };
         let process = spawn::spawn(

@@ -7,9 +7,7 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
-use wp_codebox_backend_native::{
-    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrappedCommand,
-};
+use wp_codebox_backend_native::{Guest, HostCommand, LaunchError, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::{
     BindSource, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount, OuterSandboxKind,
     SandboxAudit, StagedFile,
@@ -326,12 +324,14 @@ impl ProcessSandbox for Through {
         OuterSandboxKind::None
     }
 
-    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+    fn wrap(&self, command: &HostCommand) -> WrappedCommand {
         let mut args: Vec<String> = self.0[1..].iter().map(|&a| a.to_owned()).collect();
         args.push(command.program.clone());
         WrappedCommand {
             program: self.0[0].to_owned(),
             args,
+            env: command.env.clone(),
+            cwd: None,
             audit: SandboxAudit::default(),
         }
     }

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wp_codebox_backend_native::{
-    Cgroup, ExecEnd, Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest,
+    Cgroup, ExecEnd, Guest, HostCommand, LaunchError, LaunchOptions, ProcessSandbox, SelfTest,
     SelfTestRequest, WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
@@ -29,10 +29,12 @@ impl ProcessSandbox for Without<'_> {
         OuterSandboxKind::None
     }
 
-    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+    fn wrap(&self, command: &HostCommand) -> WrappedCommand {
         WrappedCommand {
             program: withhold().to_owned(),
             args: vec![self.0.to_owned(), command.program.clone()],
+            env: command.env.clone(),
+            cwd: None,
             audit: SandboxAudit::default(),
         }
     }
@@ -48,7 +50,7 @@ impl ProcessSandbox for Relabelled<'_> {
         OuterSandboxKind::Bubblewrap
     }
 
-    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+    fn wrap(&self, command: &HostCommand) -> WrappedCommand {
         self.0.wrap(command)
     }
 }

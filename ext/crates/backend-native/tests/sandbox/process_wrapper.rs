@@ -51,11 +51,12 @@ fn launcher_in_bubblewrap_sees_only_host_paths_of_the_launch_plan() {
         ..Spec::default()
     };
     let plan = spec.plan();
-    let wrapped = bubblewrap().wrap(&LauncherCommand {
+    let command = LauncherCommand {
         program: fixture().launcher.to_str().unwrap().to_owned(),
         args: Vec::new(),
         plan: &plan,
-    });
+    };
+    let wrapped = bubblewrap().wrap(&command.host_command());
     let sees = |path: &str| {
         let arguments = &wrapped.args[..wrapped.args.len() - 1];
         let listed = Command::new(&wrapped.program)

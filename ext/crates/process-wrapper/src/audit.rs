@@ -1,12 +1,10 @@
-//! Audit record of a process wrapper, the sandbox around the launcher: names and guest paths, never
-//! a host path.
+//! Audit record of a process wrapper: names and labels, never a host path.
 //!
-//! The record lists the arguments of the wrapper's command. An argument that is a host path of the
-//! launch plan is replaced by its guest path. As a last safeguard, any other argument that contains
-//! such a path or the launcher's directory is replaced by a placeholder.
+//! The record lists the arguments of the wrapper's command. An argument that is the host path of a
+//! mount is replaced by the mount's label. As a last safeguard, any other argument that contains
+//! such a path or the program's directory is replaced by a placeholder.
 
-use super::views::views;
-use super::wrapper::LauncherCommand;
+use crate::command::HostCommand;
 use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
 /// Size limit of one argument in an audit record, in bytes.
@@ -17,17 +15,17 @@ const ARGUMENTS: usize = 256;
 const HIDDEN: &str = "[host]";
 
 /// Returns the audit record of a wrapper of this kind that was started as `program` with `args`.
-pub(super) fn audit(
+pub(crate) fn audit(
     kind: OuterSandboxKind,
     wrapper: &str,
-    command: &LauncherCommand<'_>,
+    command: &HostCommand,
     args: &[String],
     mounts: Vec<String>,
 ) -> SandboxAudit {
     let mut wrapped_args: Vec<String> = args
         .iter()
         .take(ARGUMENTS)
-        .map(|arg| cut(&in_guest_terms(arg, command)))
+        .map(|arg| cut(&without_host_paths(arg, command)))
         .collect();
     if args.len() > ARGUMENTS {
         wrapped_args.push(format!("[{} more]", args.len() - ARGUMENTS));
@@ -42,23 +40,22 @@ pub(super) fn audit(
     }
 }
 
-/// Returns the argument without host paths: the launcher's path becomes its file name, a host path
-/// of the plan becomes its guest path, and an argument that contains a host path becomes
-/// [`HIDDEN`].
-fn in_guest_terms(argument: &str, command: &LauncherCommand<'_>) -> String {
+/// Returns the argument without host paths: the program's path becomes its file name, the host path
+/// of a mount becomes its label, and an argument that contains a host path becomes [`HIDDEN`].
+fn without_host_paths(argument: &str, command: &HostCommand) -> String {
     if argument == command.program {
         return base_name(argument).to_owned();
     }
-    let views = views(command.plan);
-    if let Some(view) = views.iter().find(|view| view.host == argument) {
-        return view.guest.clone();
+    let mounts = &command.mounts;
+    if let Some(mount) = mounts.iter().find(|mount| mount.host == argument) {
+        return mount.label.clone();
     }
     let parent = command.program.rsplit_once('/').map_or("", |(dir, _)| dir);
-    let known = views
+    let known = mounts
         .iter()
-        .map(|view| view.host.as_str())
+        .map(|mount| mount.host.as_str())
         // Paths such as `/usr` are the same in the guest and need no replacement.
-        .filter(|host| views.iter().all(|view| view.guest != *host))
+        .filter(|host| mounts.iter().all(|mount| mount.label != *host))
         .chain((parent.len() > 1).then_some(parent));
     for host in known {
         if argument.contains(host) {
@@ -81,7 +78,8 @@ fn cut(text: &str) -> String {
 }
 
 /// Returns the name of a kind of wrapper as used in records and settings.
-pub(super) const fn kind_name(kind: OuterSandboxKind) -> &'static str {
+#[must_use]
+pub const fn kind_name(kind: OuterSandboxKind) -> &'static str {
     match kind {
         OuterSandboxKind::None => "none",
         OuterSandboxKind::Bubblewrap => "bubblewrap",

@@ -1,8 +1,8 @@
 //! Selects the process wrapper (a sandbox around the launcher) of a run, and checks that its
 //! program is installed.
 
-use super::audit::kind_name;
-use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
+use crate::audit::kind_name;
+use crate::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
 use rustix::fs::Access;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,24 +85,12 @@ fn package(kind: &str) -> &'static str {
 /// the wrapper program may keep its own files. A wrapper that is not installed is an error if the
 /// run requires it, otherwise a notice.
 pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, WrapperError> {
-    let name = match wanted.kind {
+    let kind = kind_name(wanted.kind);
+    let (name, found) = match wanted.kind {
         OuterSandboxKind::None if wanted.program.is_some() => return Err(WrapperError::Pointless),
         OuterSandboxKind::None => return Ok(unnoticed(NoSandbox)),
-        OuterSandboxKind::Bubblewrap => "bwrap",
-        OuterSandboxKind::Gvisor => "runsc",
-    };
-    let kind = kind_name(wanted.kind);
-    let found = match &wanted.program {
-        Some(program) if !program.starts_with('/') => {
-            return Err(WrapperError::Relative {
-                program: program.clone(),
-            });
-        }
-        Some(program) => is_program(program).then(|| program.clone()),
-        None => DIRECTORIES
-            .iter()
-            .map(|directory| format!("{directory}/{name}"))
-            .find(|program| is_program(program)),
+        OuterSandboxKind::Bubblewrap => ("bwrap", search("bwrap", wanted.program.as_deref())?),
+        OuterSandboxKind::Gvisor => ("runsc", search("runsc", wanted.program.as_deref())?),
     };
     match (found, wanted.need) {
         (Some(program), _) => Ok(match wanted.kind {
@@ -127,6 +115,42 @@ pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, Wrapper
                 notices: vec![notice],
             })
         }
+    }
+}
+
+/// Returns the absolute path of the program of a wrapper that is required; `None` for the kind
+/// `none`, which has no program. `program` is the configured path.
+pub fn find_program(
+    kind: OuterSandboxKind,
+    program: Option<&str>,
+) -> Result<Option<String>, WrapperError> {
+    let name = match kind {
+        OuterSandboxKind::None if program.is_some() => return Err(WrapperError::Pointless),
+        OuterSandboxKind::None => return Ok(None),
+        OuterSandboxKind::Bubblewrap => "bwrap",
+        OuterSandboxKind::Gvisor => "runsc",
+    };
+    match search(name, program)? {
+        Some(found) => Ok(Some(found)),
+        None => Err(WrapperError::Missing {
+            kind: kind_name(kind),
+            program: program.unwrap_or(name).to_owned(),
+        }),
+    }
+}
+
+/// Returns the path of a wrapper's program: the configured one, or the first one in
+/// [`DIRECTORIES`]; `None` if it is missing or not executable.
+fn search(name: &str, program: Option<&str>) -> Result<Option<String>, WrapperError> {
+    match program {
+        Some(program) if !program.starts_with('/') => Err(WrapperError::Relative {
+            program: program.to_owned(),
+        }),
+        Some(program) => Ok(is_program(program).then(|| program.to_owned())),
+        None => Ok(DIRECTORIES
+            .iter()
+            .map(|directory| format!("{directory}/{name}"))
+            .find(|program| is_program(program))),
     }
 }
 
