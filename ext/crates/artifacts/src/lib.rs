@@ -48,9 +48,9 @@ pub use canonical::{
 };
 pub use capture::{
     CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
-    LayerError, LeftOut, Links, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan,
-    apply_layer, capture, capture_difference, changes_since, copy_tree, find_removed_directories,
-    scan_tree, write_layer, write_mask,
+    LayerError, LeftOut, Links, MergeError, MountChanges, Node, OmitReason, Omitted, Shadow,
+    TreeError, TreeScan, apply_layer, capture, capture_difference, changes_since, copy_tree,
+    find_removed_directories, scan_tree, write_layer, write_mask,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use compose::{
