@@ -18,9 +18,10 @@ use wp_codebox_process_wrapper::{
 fn probe(kind: OuterSandboxKind) -> BTreeMap<String, String> {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/wasi/probe.c");
+    let crate_dir = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let built = Command::new("cc")
-        .args(["-static", "-o", &path("probe"), source])
+        .args(["-static", "-o", &path("probe")])
+        .arg(Path::new(&crate_dir).join("../../../tests/wasi/probe.c"))
         .status()
         .unwrap();
     assert!(built.success());
