@@ -68,7 +68,7 @@ pub use services::{
 pub use shell_hint::shell_hint;
 pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, normalise_task, read_task};
 pub use tools::{
-    BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
+    BuiltinTool, HostTools, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,
-    check_tool_policy, parse_tool_policy, run_terminal_command, runtime_tool_id,
+    check_tool_policy, check_wasi_tools, parse_tool_policy, run_terminal_command, runtime_tool_id,
 };

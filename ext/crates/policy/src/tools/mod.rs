@@ -1,8 +1,8 @@
 //! Tools of the built-in agent loop: a table of all tools, and the rules that decide which of them
 //! an agent has.
 //!
-//! An agent has a tool if all of these hold: the tool is in the table (or the parent process,
-//! which started the run, serves it), the tool policy allows and shows it, the caller's list of
+//! An agent has a tool if all of these hold: the tool is in the table (or the operator registered it
+//! as a WASI tool, or the parent process, which started the run, serves it), the tool policy allows and shows it, the caller's list of
 //! allowed tools names it, and the runtime policy allows what it needs in the guest. Each of these
 //! can only remove tools. `task.finish` and `task.blocked` only end the task and are always
 //! available.
@@ -11,6 +11,7 @@ mod check;
 mod refusal;
 mod registry;
 mod set;
+mod wasi;
 
 pub use check::{check_tool_policy, parse_tool_policy};
 pub use refusal::{RefusalReason, ToolRefusal};
@@ -18,7 +19,8 @@ pub use registry::{
     BuiltinTool, RUN_TERMINAL_COMMAND, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool,
     run_terminal_command, runtime_tool_id,
 };
-pub use set::{OfferedTool, ToolKind, ToolSet};
+pub use set::{HostTools, OfferedTool, ToolKind, ToolSet};
+pub use wasi::check_wasi_tools;
 
 use crate::runtime_policy::join;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};

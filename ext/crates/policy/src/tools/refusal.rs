@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, RuntimePolicy, SandboxToolPolicy,
-    ToolLocation, ToolRule, ToolScope, ToolVisibility, string_enum,
+    ToolLocation, ToolRule, ToolScope, ToolVisibility, WasiTool, string_enum,
 };
 
 string_enum! {
@@ -122,36 +122,53 @@ pub(super) fn refusal_of_builtin(
     if row.access == ToolAccess::EndsTask {
         return None;
     }
-    let refuse = |reason, detail: String| Some(ToolRefusal::new(row.id, reason, detail));
-    let against = match rule {
+    refusal_in_sandbox(row.id, has_policy, rule)
+        .or_else(|| refusal_of_need(row.id, row.need, runtime))
+}
+
+pub(super) fn refusal_of_wasi(
+    tool: &WasiTool,
+    has_policy: bool,
+    rule: Option<&ToolRule>,
+    runtime: &RuntimePolicy,
+) -> Option<ToolRefusal> {
+    let id = tool.id.as_str();
+    refusal_in_sandbox(id, has_policy, rule).or_else(|| {
+        let mut needs = super::wasi::needs(tool).iter();
+        needs.find_map(|need| refusal_of_need(id, *need, runtime))
+    })
+}
+
+/// Returns the refusal of a tool that runs in the guest, by the tool policy.
+fn refusal_in_sandbox(id: &str, has_policy: bool, rule: Option<&ToolRule>) -> Option<ToolRefusal> {
+    let refuse = |reason, detail: &str| Some(ToolRefusal::new(id, reason, detail));
+    match rule {
         None if has_policy => refuse(
             RefusalReason::NotInPolicy,
-            "the tool policy does not list it".to_owned(),
+            "the tool policy does not list it",
         ),
         None => None,
         Some(rule) if runs_at_parent(rule) => refuse(
             RefusalReason::ParentOnly,
-            "the tool policy assigns it to the parent process".to_owned(),
+            "the tool policy assigns it to the parent process",
         ),
-        Some(rule) => refusal_of_rule(row.id, rule),
-    };
-    if against.is_some() {
-        return against;
+        Some(rule) => refusal_of_rule(id, rule),
     }
-    match row.need {
+}
+
+/// Returns the refusal of a tool whose need the runtime policy does not meet.
+fn refusal_of_need(id: &str, need: ToolNeed, runtime: &RuntimePolicy) -> Option<ToolRefusal> {
+    let refuse = |detail: String| Some(ToolRefusal::new(id, RefusalReason::NotAllowed, detail));
+    match need {
         ToolNeed::Nothing => None,
         ToolNeed::WritableMounts => match runtime.filesystem {
             FilesystemPolicy::ReadwriteMounts => None,
-            FilesystemPolicy::Sandbox | FilesystemPolicy::ReadonlyMounts => refuse(
-                RefusalReason::NotAllowed,
-                "the runtime policy does not allow writing to mounts".to_owned(),
-            ),
+            FilesystemPolicy::Sandbox | FilesystemPolicy::ReadonlyMounts => {
+                refuse("the runtime policy does not allow writing to mounts".to_owned())
+            }
         },
         ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,
-        ToolNeed::Command(id) => refuse(
-            RefusalReason::NotAllowed,
-            format!("the runtime policy must list the command {id:?}"),
-        ),
+        ToolNeed::Command(id) => refuse(format!("the runtime policy must list the command {id:?}")),
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::refusal::{
     RefusalReason, ToolRefusal, names, refusal_of_builtin, refusal_of_foreign, refusal_of_parent,
-    rule_of,
+    refusal_of_wasi, rule_of,
 };
 use super::registry::{BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, builtin_tool};
-use super::{ToolPolicyError, check_tool_policy, runtime_tool_id};
+use super::{ToolPolicyError, check_tool_policy, check_wasi_tools, runtime_tool_id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     ParentTool, ParentToolBridge, PolicyIssue, RuntimePolicy, SandboxToolPolicy, ToolRule,
+    WasiTool, WasiToolId,
 };
 
 /// Process that executes a tool.
@@ -19,6 +20,17 @@ pub enum ToolKind {
     Builtin(BuiltinTool),
     /// The parent process, which started the run, executes the tool.
     Parent(ParentTool),
+    /// The runner executes the registered WASI tool in the guest.
+    Wasi(WasiToolId),
+}
+
+/// Tools that are not built in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostTools<'a> {
+    /// Tools that the parent process serves; `None`: none.
+    pub parent: Option<&'a ParentToolBridge>,
+    /// Tools that the operator registered on this host.
+    pub wasi: &'a [WasiTool],
 }
 
 /// A tool that the agent has.
@@ -67,6 +79,21 @@ impl OfferedTool {
         }
     }
 
+    fn wasi(tool: &WasiTool, rule: Option<&ToolRule>) -> Self {
+        Self {
+            id: tool.id.as_str().to_owned(),
+            name: runtime_tool_id(tool.id.as_str()),
+            aliases: rule
+                .into_iter()
+                .flat_map(names)
+                .map(str::to_owned)
+                .collect(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+            kind: ToolKind::Wasi(tool.id.clone()),
+        }
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.id == name || self.name == name || self.aliases.iter().any(|alias| alias == name)
     }
@@ -87,7 +114,8 @@ fn named(row: &ToolDescriptor, allowed: &[String]) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSet {
     offered: Vec<OfferedTool>,
-    /// Built-in tools and tools of the parent process that the agent does not have, by id.
+    /// Built-in tools, WASI tools and tools of the parent process that the agent does not have, by
+    /// id.
     refused: BTreeMap<String, ToolRefusal>,
     /// Refusals of tools that only a rule of the tool policy names, by each name in that rule.
     foreign: BTreeMap<String, ToolRefusal>,
@@ -95,19 +123,20 @@ pub struct ToolSet {
 
 impl ToolSet {
     /// Determines the tools of a run. Without `policy` and `allowed` these are all built-in tools
-    /// that act in the guest and all tools that the parent process serves. An empty `allowed`
+    /// that act in the guest and all tools of `host`. An empty `allowed`
     /// counts as absent.
     pub fn resolve(
         policy: Option<&SandboxToolPolicy>,
         allowed: &[String],
-        parent: Option<&ParentToolBridge>,
+        host: HostTools<'_>,
         runtime: &RuntimePolicy,
     ) -> Result<Self, ToolPolicyError> {
         let mut issues = policy
             .map(|policy| check_tool_policy(&serde_json::to_value(policy).unwrap_or_default()))
             .unwrap_or_default();
-        let parents = parent.map_or(&[][..], |bridge| &bridge.tools);
-        issues.extend(bridge_issues(parents));
+        let parents = host.parent.map_or(&[][..], |bridge| &bridge.tools);
+        issues.extend(bridge_issues(parents, host.wasi));
+        issues.extend(check_wasi_tools(host.wasi));
         if !issues.is_empty() {
             return Err(ToolPolicyError::Invalid { issues });
         }
@@ -131,13 +160,22 @@ impl ToolSet {
                 }
             }
         }
+        let rule_named = |id: &str| {
+            let mut rules = policy.into_iter().flat_map(|policy| &policy.tools);
+            rules.find(|rule| names(rule).any(|name| name == id))
+        };
+        for tool in host.wasi {
+            let id = tool.id.as_str();
+            let rule = rule_named(id).or_else(|| rule_named(&runtime_tool_id(id)));
+            match refusal_of_wasi(tool, policy.is_some(), rule, runtime) {
+                None => set.offered.push(OfferedTool::wasi(tool, rule)),
+                Some(refusal) => {
+                    set.refused.insert(id.to_owned(), refusal);
+                }
+            }
+        }
         for tool in parents {
-            let rule = policy.and_then(|policy| {
-                policy
-                    .tools
-                    .iter()
-                    .find(|rule| names(rule).any(|n| n == tool.id))
-            });
+            let rule = rule_named(&tool.id);
             match refusal_of_parent(tool, policy.is_some(), rule) {
                 None => set.offered.push(OfferedTool::parent(tool, rule)),
                 Some(refusal) => {
@@ -147,7 +185,9 @@ impl ToolSet {
         }
         for rule in policy.into_iter().flat_map(|policy| &policy.tools) {
             let known = names(rule).any(|name| {
-                builtin_tool(name).is_some() || parents.iter().any(|tool| tool.id == name)
+                builtin_tool(name).is_some()
+                    || parents.iter().any(|tool| tool.id == name)
+                    || host.wasi.iter().any(|tool| is_wasi(tool, name))
             });
             if !known {
                 let refusal = refusal_of_foreign(rule);
@@ -170,7 +210,7 @@ impl ToolSet {
             match self.find(name) {
                 Ok(tool) => keep.push(tool.id.clone()),
                 Err(refusal) if refusal.reason == RefusalReason::NotInPolicy => {
-                    if builtin_tool(name).is_some() {
+                    if builtin_tool(name).is_some() || self.refused.contains_key(name) {
                         refused.push(refusal);
                     } else {
                         unknown.push(name.clone());
@@ -220,7 +260,7 @@ impl ToolSet {
             .iter()
             .filter_map(|tool| match &tool.kind {
                 ToolKind::Parent(tool) => Some(tool),
-                ToolKind::Builtin(_) => None,
+                ToolKind::Builtin(_) | ToolKind::Wasi(_) => None,
             })
             .collect()
     }
@@ -269,8 +309,12 @@ impl ToolSet {
 fn descriptor_of(tool: &OfferedTool) -> Option<&'static ToolDescriptor> {
     match &tool.kind {
         ToolKind::Builtin(kind) => TOOLS.iter().find(|row| row.tool == *kind),
-        ToolKind::Parent(_) => None,
+        ToolKind::Parent(_) | ToolKind::Wasi(_) => None,
     }
+}
+
+fn is_wasi(tool: &WasiTool, name: &str) -> bool {
+    tool.id.as_str() == name || runtime_tool_id(tool.id.as_str()) == name
 }
 
 fn ends_task(tool: &OfferedTool) -> bool {
@@ -279,7 +323,7 @@ fn ends_task(tool: &OfferedTool) -> bool {
 
 /// Checks the list of tools that the parent process serves. Reports invalid ids, ids that already
 /// name another tool, and inputs that are not objects.
-fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
+fn bridge_issues(tools: &[ParentTool], wasi: &[WasiTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut issue = |code: &str, index: usize, message: String| {
         issues.push(PolicyIssue {
@@ -296,7 +340,8 @@ fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
             issue("invalid-tool", index, message);
             continue;
         }
-        if builtin_tool(&tool.id).is_some() || builtin_tool(&name).is_some() {
+        let is_registered = wasi.iter().any(|one| is_wasi(one, &name));
+        if is_registered || builtin_tool(&tool.id).is_some() || builtin_tool(&name).is_some() {
             let message = format!("{:?} is already the name of a sandbox tool", tool.id);
             issue("duplicate-tool", index, message);
         }
