@@ -123,6 +123,11 @@ enum ErrorCode: string {
 	case WasiTrap = 'wp_codebox_wasi_trap';
 	case WasiExitInvalid = 'wp_codebox_wasi_exit_invalid';
 	case WasiRunnerFailed = 'wp_codebox_wasi_runner_failed';
+	case WasiRunnerMissing = 'wp_codebox_wasi_runner_missing';
+	case WasiToolUnknown = 'wp_codebox_wasi_tool_unknown';
+	case WasiToolTaken = 'wp_codebox_wasi_tool_taken';
+	case WasiToolUntrusted = 'wp_codebox_wasi_tool_untrusted';
+	case WasiRegistryFailed = 'wp_codebox_wasi_registry_failed';
 	case EgressDenied = 'wp_codebox_egress_denied';
 	case EgressFailed = 'wp_codebox_egress_failed';
 	case EgressUnavailable = 'wp_codebox_egress_unavailable';
@@ -411,6 +416,11 @@ enum ErrorCode: string {
 		'wp_codebox_wasi_trap' => [ 502, 1 ],
 		'wp_codebox_wasi_exit_invalid' => [ 502, 1 ],
 		'wp_codebox_wasi_runner_failed' => [ 500, 125 ],
+		'wp_codebox_wasi_runner_missing' => [ 503, 125 ],
+		'wp_codebox_wasi_tool_unknown' => [ 404, 1 ],
+		'wp_codebox_wasi_tool_taken' => [ 409, 1 ],
+		'wp_codebox_wasi_tool_untrusted' => [ 409, 1 ],
+		'wp_codebox_wasi_registry_failed' => [ 500, 125 ],
 		'wp_codebox_egress_denied' => [ 403, 126 ],
 		'wp_codebox_egress_failed' => [ 502, 1 ],
 		'wp_codebox_egress_unavailable' => [ 503, 125 ],

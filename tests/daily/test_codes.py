@@ -475,7 +475,14 @@ PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has
 
 SERVICE = "ext/crates/service/tests/service"
 
+WASI_REGISTRY = "ext/crates/runtime/src/wasi_tools/tests.rs"
+
 ELSEWHERE = {
+    "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
+    "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
+    "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",
+    "wp_codebox_wasi_tool_untrusted": f"{WASI_REGISTRY}: changed_module_and_files_that_other_users_may_write_are_refused",
+    "wp_codebox_wasi_registry_failed": f"{WASI_REGISTRY}: registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty",
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.

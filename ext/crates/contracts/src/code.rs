@@ -275,6 +275,16 @@ codes! {
     WasiExitInvalid = "wp_codebox_wasi_exit_invalid", Internal, 502, 1;
     /// The runner of WASI tools could not read or write a file of its own.
     WasiRunnerFailed = "wp_codebox_wasi_runner_failed", Internal, 500, 125;
+    /// The program that runs WASI tools is not installed on this host.
+    WasiRunnerMissing = "wp_codebox_wasi_runner_missing", Unavailable, 503, 125;
+    /// No WASI tool with this id is registered.
+    WasiToolUnknown = "wp_codebox_wasi_tool_unknown", NotFound, 404, 1;
+    /// The id of a WASI tool already names another tool.
+    WasiToolTaken = "wp_codebox_wasi_tool_taken", Conflict, 409, 1;
+    /// A registered WASI tool was changed outside of its registry, or other users could change it.
+    WasiToolUntrusted = "wp_codebox_wasi_tool_untrusted", Integrity, 409, 1;
+    /// The registry of WASI tools cannot be read or written.
+    WasiRegistryFailed = "wp_codebox_wasi_registry_failed", Internal, 500, 125;
     /// The network policy denies a request from the guest.
     EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
     /// The network policy allowed a request from the guest, but the request failed.

@@ -29,6 +29,7 @@ mod snapshots;
 mod state_dir;
 mod supervisor_death;
 mod timestamp;
+mod wasi_tools;
 
 /// Name of the directory below `sites/<site>/` with one file per sandbox: the data to create the
 /// sandbox again.
@@ -70,3 +71,4 @@ pub use snapshots::{
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use supervisor_death::crash_note;
 pub use timestamp::{now_rfc3339, rfc3339};
+pub use wasi_tools::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTools, parse_wasi_tool};

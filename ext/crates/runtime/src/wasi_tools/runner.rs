@@ -1,0 +1,97 @@
+//! The program `wp-codebox-wasi` on the host: asks for its engine and compiles modules.
+
+use super::WasiRegistryError;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use wp_codebox_contracts::ErrorBody;
+
+/// Name of the program.
+const PROGRAM: &str = "wp-codebox-wasi";
+/// Longest key of an engine; it is a part of a file name.
+const KEY_BYTES: usize = 100;
+
+/// The installed program that runs WASI tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WasiRunner {
+    program: PathBuf,
+}
+
+impl WasiRunner {
+    /// Returns the program in the directory of `launcher`; fails if there is none.
+    pub fn beside(launcher: &Path) -> Result<Self, WasiRegistryError> {
+        let program = launcher.with_file_name(PROGRAM);
+        if program.is_file() {
+            Ok(Self { program })
+        } else {
+            Err(WasiRegistryError::RunnerMissing { path: program })
+        }
+    }
+
+    /// Returns the path of the program.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Returns the key of the compiled code that this program can load.
+    pub fn engine(&self) -> Result<String, WasiRegistryError> {
+        let output = self.call("engine", &[])?;
+        let key = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+        if key.is_empty() || key.len() > KEY_BYTES || !key.chars().all(plain) {
+            return Err(WasiRegistryError::RunnerFailed {
+                action: "engine",
+                reason: "its answer is not a key".to_owned(),
+            });
+        }
+        Ok(key)
+    }
+
+    /// Compiles a module to the file `out`, which appears when it is complete.
+    pub fn compile(
+        &self,
+        definition: &Path,
+        module: &Path,
+        out: &Path,
+    ) -> Result<(), WasiRegistryError> {
+        let words = [
+            OsStr::new("--definition"),
+            definition.as_os_str(),
+            OsStr::new("--module"),
+            module.as_os_str(),
+            OsStr::new("--out"),
+            out.as_os_str(),
+        ];
+        self.call("compile", &words).map(|_| ())
+    }
+
+    /// Runs the program without the environment of this process, which may contain secrets.
+    fn call(&self, action: &'static str, words: &[&OsStr]) -> Result<Output, WasiRegistryError> {
+        let output = Command::new(&self.program)
+            .arg(action)
+            .args(words)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| WasiRegistryError::RunnerFailed {
+                action,
+                reason: error.to_string(),
+            })?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.trim_end().rsplit('\n').next().unwrap_or_default();
+        Err(match serde_json::from_str::<ErrorBody>(last) {
+            Ok(body) => WasiRegistryError::Runner {
+                body: Box::new(body),
+            },
+            Err(_) => WasiRegistryError::RunnerFailed {
+                action,
+                reason: format!("{}", output.status),
+            },
+        })
+    }
+}
