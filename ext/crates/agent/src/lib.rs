@@ -29,7 +29,7 @@ pub use conversation::{
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
 pub use model::ModelClient;
-pub use tools::{GuestExecutor, MountChange, RawOutput, ToolContext, Tools};
+pub use tools::{GuestExecutor, GuestWasiTool, MountChange, RawOutput, ToolContext, Tools};
 pub use turns::CallStatus;
 pub use turns::Counted;
 pub use turns::{

@@ -11,11 +11,13 @@ mod executor;
 mod programs;
 mod reading;
 mod shown;
+mod wasi;
 
 #[cfg(test)]
 mod tests;
 
 pub use executor::{GuestExecutor, MountChange, RawOutput};
+pub use wasi::GuestWasiTool;
 
 use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
 use arguments::Arguments;
@@ -39,6 +41,8 @@ pub struct ToolContext {
     pub checks: Vec<String>,
     /// Environment variables of the programs that the tools run: secrets, or placeholders for them.
     pub environment: BTreeMap<String, String>,
+    /// Registered WASI tools that are mounted in the guest.
+    pub wasi: Vec<GuestWasiTool>,
 }
 
 /// The tools that run in the guest. [`crate::ParentTools`] has those that the caller's process
@@ -113,13 +117,21 @@ impl From<&str> for ToolError {
     }
 }
 
+/// Puts the tool's id in front of the reason of an invalid call.
+fn with_id(id: &str, error: ToolError) -> ToolError {
+    match error {
+        ToolError::InvalidCall(why) => ToolError::InvalidCall(format!("{id}: {why}")),
+        other => other,
+    }
+}
+
 impl<H: GuestExecutor> Tools<H> {
     /// Creates the tools of `set`, except those that the caller's process executes.
     pub fn new(executor: H, set: ToolSet, context: ToolContext) -> Self {
         let specs = set
             .offered()
             .iter()
-            .filter(|tool| matches!(tool.kind, ToolKind::Builtin(_)))
+            .filter(|tool| matches!(tool.kind, ToolKind::Builtin(_) | ToolKind::Wasi(_)))
             .map(|tool| ToolSpec {
                 id: tool.id.clone(),
                 name: tool.name.clone(),
@@ -185,6 +197,10 @@ impl<H: GuestExecutor> Tools<H> {
             }
         };
         let id = tool.id.clone();
+        if let ToolKind::Wasi(wasi) = &tool.kind {
+            let wasi = wasi.clone();
+            return self.wasi(&wasi, call).map_err(|error| with_id(&id, error));
+        }
         let read = match (&tool.kind, &call.arguments) {
             (ToolKind::Builtin(kind), Ok(given)) => {
                 Arguments::of(&id, given, &tool.parameters).map(|arguments| (*kind, arguments))
@@ -192,7 +208,7 @@ impl<H: GuestExecutor> Tools<H> {
             (ToolKind::Builtin(_), Err(why)) => {
                 Err(format!("the arguments are not a JSON object: {why}"))
             }
-            (ToolKind::Parent(_), _) => Err(
+            (ToolKind::Parent(_) | ToolKind::Wasi(_), _) => Err(
                 "this tool runs in the parent process, but no parent process is connected"
                     .to_owned(),
             ),
@@ -201,10 +217,7 @@ impl<H: GuestExecutor> Tools<H> {
             Ok((kind, arguments)) => self.carry_out(kind, &arguments),
             Err(why) => Err(ToolError::InvalidCall(why)),
         };
-        answer.map_err(|error| match error {
-            ToolError::InvalidCall(why) => ToolError::InvalidCall(format!("{id}: {why}")),
-            other => other,
-        })
+        answer.map_err(|error| with_id(&id, error))
     }
 
     /// Returns the program to run in the guest for a tool. `shown` is what the journal records as

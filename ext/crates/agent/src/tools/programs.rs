@@ -15,7 +15,7 @@ const ABILITY: &str = "/opt/codebox/guest/call-ability.php";
 const HTTP_REQUEST: &str = "/opt/codebox/guest/http-request.php";
 /// Maximum number of bytes of a program's standard output, and of its standard error, that the
 /// model gets.
-const STREAM_BYTES: usize = 20 * 1024;
+pub(super) const STREAM_BYTES: usize = 20 * 1024;
 /// Maximum number of bytes of one test command's output that the model gets.
 const TEST_BYTES: usize = 12 * 1024;
 /// Maximum length of a command line that the model may run, in bytes.
@@ -261,7 +261,7 @@ fn status_of(step: &Step) -> ToolStatus {
 }
 
 /// Describes for the model how a program ended and what it printed.
-fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
+pub(super) fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
     let mut text = match (&step.result.end, step.result.stopped) {
         (_, true) => format!(
             "ended after {} seconds by its timeout, with its child processes; the sandbox is still running\n",

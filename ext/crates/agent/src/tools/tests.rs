@@ -9,8 +9,8 @@ use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wp_codebox_contracts::{ErrorCode, MountAccess};
-use wp_codebox_policy::defaults;
+use wp_codebox_contracts::{ErrorCode, MountAccess, WasiTool};
+use wp_codebox_policy::{HostTools, defaults};
 use wp_codebox_runtime::ExecutionResult;
 
 /// Runs guest programs on the host; a temporary directory stands for the guest's root.
@@ -121,6 +121,21 @@ impl GuestExecutor for HostExecutor {
     }
 }
 
+fn wasi_tool(id: &str, files: &str) -> WasiTool {
+    let document = json!({
+        "schema": "wp-codebox/wasi-tool/v1",
+        "id": id,
+        "version": "1",
+        "description": "Finds duplicate declarations.",
+        "parameters": {"type": "object"},
+        "module": {"sha256": "a".repeat(64), "bytes": 8},
+        "files": files,
+        "grants": [],
+        "limits": {"fuel": 1, "memory_bytes": 65536, "wall_ms": 1000, "output_bytes": 9},
+    });
+    WasiTool::parse(document.to_string().as_bytes()).unwrap()
+}
+
 struct Rig {
     _directory: tempfile::TempDir,
     mount: PathBuf,
@@ -133,6 +148,11 @@ fn rig() -> Rig {
 }
 
 fn rig_with(allowed: &[&str]) -> Rig {
+    rig_with_wasi(allowed, &[])
+}
+
+/// Also has WASI tools: id, access to files and, as a shell script, a runner for the tool.
+fn rig_with_wasi(allowed: &[&str], wasi: &[(&str, &str, &str)]) -> Rig {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let mount = root.join("workspace/plugin");
@@ -143,7 +163,28 @@ fn rig_with(allowed: &[&str]) -> Rig {
     let all = ["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"];
     let runtime = defaults(all.map(str::to_owned).to_vec());
     let allowed: Vec<String> = allowed.iter().map(|a| (*a).to_owned()).collect();
-    let set = ToolSet::resolve(None, &allowed, None, &runtime).unwrap();
+    let tools: Vec<WasiTool> = wasi
+        .iter()
+        .map(|(id, files, _)| wasi_tool(id, files))
+        .collect();
+    let host = HostTools {
+        parent: None,
+        wasi: &tools,
+    };
+    let set = ToolSet::resolve(None, &allowed, host, &runtime).unwrap();
+    let mounted = tools.iter().zip(wasi).map(|(tool, (id, _, script))| {
+        let runner = root.join(format!("runner-{id}"));
+        std::fs::write(&runner, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&runner, PermissionsExt::from_mode(0o755)).unwrap();
+        GuestWasiTool {
+            id: tool.id.clone(),
+            runner: runner.to_str().unwrap().to_owned(),
+            directory: GuestPath::new("/opt/agents/.wasi/css.lint").unwrap(),
+            files: tool.files,
+            limit: Duration::from_millis(tool.limits.wall_ms),
+        }
+    });
+    let wasi = mounted.collect();
     let at = GuestPath::new("/workspace/plugin").unwrap();
     let place = ToolContext {
         mounts: vec![GuestMount {
@@ -154,6 +195,7 @@ fn rig_with(allowed: &[&str]) -> Rig {
         cwd: at,
         checks: Vec::new(),
         environment: BTreeMap::new(),
+        wasi,
     };
     let executor = HostExecutor {
         root,
@@ -931,4 +973,53 @@ fn unparsable_tool_call_fails_and_task_finish_and_task_blocked_end_the_task() {
         })
     );
     rig.failed("task_finish", json!({}));
+}
+
+#[test]
+fn wasi_tool_gets_its_arguments_and_the_mounts_that_its_definition_allows() {
+    let mounted = "--dir /workspace/plugin=/workspace/plugin";
+    for (files, directories) in [
+        ("none", String::new()),
+        ("read", format!(" {mounted}:ro")),
+        ("write", format!(" {mounted}:rw")),
+    ] {
+        let mut rig = rig_with_wasi(&[], &[("css.lint", files, "echo \"$@\"; cat")]);
+        let answer = rig.call("css_lint", json!({"path": "a.css"}));
+        let at = "/opt/agents/.wasi/css.lint";
+        let expected = format!(
+            "run --definition {at}/definition.json --module {at}/module.wasm --compiled {at}/module.cwasm{directories}\n{{\"path\":\"a.css\"}}"
+        );
+        assert_eq!((answer.text, answer.status), (expected, ToolStatus::Ok));
+        assert_eq!(answer.executions, ["exec-1"]);
+    }
+}
+
+#[test]
+fn exit_status_of_a_wasi_tool_is_part_of_the_answer_and_an_error_of_the_runner_fails_the_call() {
+    let error = r#"{"code":"wp_codebox_wasi_fuel_exhausted","message":"out of fuel"}"#;
+    let fuel = format!("echo noise >&2; echo '{error}' >&2; exit 125");
+    let scripts = [
+        ("css.lint", "none", "echo twice; exit 1"),
+        ("css.loop", "none", fuel.as_str()),
+        ("css.odd", "none", "exit 125"),
+    ];
+    let mut rig = rig_with_wasi(&[], &scripts);
+    let found = rig.call("css.lint", json!({}));
+    assert_eq!(found.status, ToolStatus::Ok);
+    assert!(found.text.contains("exit code 1") && found.text.contains("twice"));
+    let looped = rig.call("css.loop", json!({}));
+    assert_eq!(looped.status, ToolStatus::Failed);
+    assert_eq!(looped.text, "wp_codebox_wasi_fuel_exhausted: out of fuel");
+    assert_eq!(rig.call("css.odd", json!({})).status, ToolStatus::Failed);
+}
+
+#[test]
+fn wasi_tool_that_the_allowed_list_leaves_out_is_denied_and_does_not_run() {
+    let scripts = [("css.lint", "none", "cat")];
+    let mut rig = rig_with_wasi(&["workspace.read"], &scripts);
+    let denied = rig.call("css.lint", json!({}));
+    assert_eq!(denied.status, ToolStatus::Denied);
+    assert!(denied.executions.is_empty());
+    let mut control = rig_with_wasi(&["css.lint"], &scripts);
+    assert_eq!(control.call("css.lint", json!({})).status, ToolStatus::Ok);
 }
