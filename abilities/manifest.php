@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'c3c938bf7e303672ed10b670827de44edab55754142ab784bf277475c5ae0d1e',
+	'contract_digest' => '1cae6d4a288cb87f45059ad6d7cd99bf20599593ade03a1906fd12c3bbff809e',
 ];

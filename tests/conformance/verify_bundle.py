@@ -146,6 +146,16 @@ def get(value, *keys):
     return value
 
 
+def texts(value):
+    """Returns the set of the texts in a list, or None if the value is not a list of texts."""
+    return set(value) if isinstance(value, list) and all(map(is_text, value)) else None
+
+
+def is_audit(value):
+    named = all(is_text(get(value, key)) and get(value, key) for key in ("kind", "wrappedCmd"))
+    return named and is_text(get(value, "wrapperName")) and all(texts(get(value, key)) is not None for key in ("wrappedArgs", "mounts"))
+
+
 def is_text(value):
     """Whether the value is a string without lone surrogates, i.e. encodable as UTF-8."""
     return isinstance(value, str) and not any(0xD800 <= ord(c) < 0xE000 for c in value)
@@ -413,6 +423,7 @@ class Bundle:
                 self.reference_document(self.document(path), fits, digest, prefix)
         self.typed_artifacts()
         self.transcripts()
+        self.wasi_tools()
         self.cases()
         return self.attestation()
 
@@ -631,6 +642,45 @@ class Bundle:
                             stated = row["sha256"]
                             stated = stated["value"] if is_digest(stated) else stated
                             self.plain_hash(target, stated if is_hex(stated) else None)
+
+    def wasi_tools(self):
+        records = self.wasi_records()
+        called, whole = {}, True
+        for path in self.of_kind("tool-call-transcript"):
+            document = self.document(path)
+            whole = whole and not (isinstance(document, dict) and "calls_cut" in document)
+            calls = get(document, "tool_calls")
+            for call in calls if isinstance(calls, list) else ():
+                ran = texts(get(call, "executions"))
+                if get(call, "tool_type") != "wasi" or not ran:
+                    continue
+                tool = get(call, "tool_name") if is_text(get(call, "tool_name")) else ""
+                digests = tuple(get(call, "wasi", name) for name in ("definitionSha256", "moduleSha256"))
+                record = records.get(tool)
+                if record is None or record[0] != digests or not ran <= record[1]:
+                    self.add("review-evidence-mismatch")
+                called.setdefault(tool, set()).update(ran)
+        for tool, (_, ran) in records.items():
+            if whole and not ran <= called.get(tool, set()):
+                self.add("review-evidence-mismatch")
+
+    def wasi_records(self):
+        records = {}
+        for path in self.of_kind("wasi-tools"):
+            document = self.document(path)
+            rows = get(document, "tools")
+            if get(document, "schema") != "wp-codebox/wasi-tools/v1" or not isinstance(rows, list):
+                self.add("malformed-reference")
+                continue
+            for row in rows:
+                name, ran, audits = get(row, "id"), texts(get(row, "executions")), get(row, "sandboxAudits")
+                digests = tuple(get(row, key) for key in ("definitionSha256", "moduleSha256"))
+                complete = is_text(name) and name and ran and all(is_hex(value) for value in digests)
+                if not complete or not isinstance(audits, list) or not audits or not all(map(is_audit, audits)) or name in records:
+                    self.add("malformed-reference")
+                else:
+                    records[name] = (digests, ran)
+        return records
 
     def cases(self):
         seen = set()

@@ -415,6 +415,56 @@ const BENDS: &[(&str, &str, Bend)] = &[
     }).to_string().as_bytes())
     }),
     (
+        "WASI tool call without a record",
+        "review-evidence-mismatch",
+        |b| {
+            add_wasi(b, &wasi_call("a", "exec-1"), None);
+        },
+    ),
+    (
+        "WASI tool record without its call",
+        "review-evidence-mismatch",
+        |b| {
+            let record = wasi_record("a", &["exec-1", "exec-2"]);
+            add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+        },
+    ),
+    (
+        "WASI tool call of another module than recorded",
+        "review-evidence-mismatch",
+        |b| {
+            let record = wasi_record("b", &["exec-1"]);
+            add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+        },
+    ),
+    (
+        "WASI tool call whose type was changed",
+        "review-evidence-mismatch",
+        |b| {
+            let mut call = wasi_call("a", "exec-1");
+            call["tool_type"] = json!("sandbox");
+            add_wasi(b, &call, Some(&wasi_record("a", &["exec-1"])));
+        },
+    ),
+    (
+        "WASI tool record without an audit",
+        "malformed-reference",
+        |b| {
+            let mut record = wasi_record("a", &["exec-1"]);
+            record["sandboxAudits"] = json!([]);
+            add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+        },
+    ),
+    (
+        "WASI tool record whose audit lacks its arguments",
+        "malformed-reference",
+        |b| {
+            let mut record = wasi_record("a", &["exec-1"]);
+            record["sandboxAudits"][0]["wrappedArgs"] = json!("run");
+            add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+        },
+    ),
+    (
         "episode trace with an edited action",
         "malformed-reference",
         |b| {
@@ -716,6 +766,17 @@ const HARMLESS: &[(&str, Bend)] = &[
                 "redaction": {"policy": "none"}, "output_artifacts": [{"path": "events.jsonl", "sha256": hash(b, "events.jsonl")}]}],
         }).to_string().as_bytes());
     }),
+    ("with a WASI tool call and its record", |b| {
+        unsigned(b);
+        let record = wasi_record("a", &["exec-1"]);
+        add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+    }),
+    ("with a WASI tool call that ran nothing", |b| {
+        unsigned(b);
+        let mut call = wasi_call("a", "exec-1");
+        call["executions"] = json!([]);
+        add_wasi(b, &call, None);
+    }),
     ("with non-ASCII and odd numbers in the manifest", |b| {
         unsigned(b);
         b.manifest(|m| {
@@ -733,6 +794,45 @@ const HARMLESS: &[(&str, Bend)] = &[
         b.seal();
     }),
 ];
+
+/// Returns a transcript row of a WASI tool whose digests consist of this hex digit.
+fn wasi_call(digit: &str, execution: &str) -> Value {
+    json!({
+        "call_id": "1", "tool_name": "css.lint", "tool_type": "wasi", "phase": "agent", "status": "ok",
+        "redaction": {"policy": "none"}, "executions": [execution],
+        "wasi": {"definitionSha256": digit.repeat(64), "moduleSha256": digit.repeat(64)},
+    })
+}
+
+fn wasi_record(digit: &str, executions: &[&str]) -> Value {
+    json!({
+        "id": "css.lint", "version": "1", "executions": executions,
+        "definitionSha256": digit.repeat(64), "moduleSha256": digit.repeat(64),
+        "sandboxAudits": [{"kind": "none", "wrapperName": "", "wrappedCmd": "wp-codebox-wasi",
+            "wrappedArgs": ["run"], "mounts": []}],
+    })
+}
+
+/// Adds a transcript with one call, and the record of its tool.
+fn add_wasi(b: &Tampered, call: &Value, record: Option<&Value>) {
+    let transcript = json!({
+        "schema": "wp-codebox/tool-call-transcript/v1", "redaction": {"policy": "none"},
+        "tool_calls": [call],
+    });
+    b.add(
+        "files/calls.json",
+        "tool-call-transcript",
+        transcript.to_string().as_bytes(),
+    );
+    if let Some(record) = record {
+        let tools = json!({"schema": "wp-codebox/wasi-tools/v1", "tools": [record]});
+        b.add(
+            "files/wasi-tools.json",
+            "wasi-tools",
+            tools.to_string().as_bytes(),
+        );
+    }
+}
 
 const REFERENCES: &str = "files/runtime-reference-manifest.json";
 const REPLAY: &str = "files/runtime-replay-index.json";

@@ -204,3 +204,5 @@ pub const PARENT_TOOL_REQUEST: &str = "wp-codebox/parent-tool-request/v1";
 pub const PARENT_TOOL_RESULT: &str = "wp-codebox/parent-tool-result/v1";
 /// Definition of a WASI tool.
 pub const WASI_TOOL: &str = "wp-codebox/wasi-tool/v1";
+/// The WASI tools that a run called, in its bundle.
+pub const WASI_TOOLS: &str = "wp-codebox/wasi-tools/v1";

@@ -419,7 +419,7 @@ impl<'d> Session<'d> {
 /// Returns whether the contents of this file are kept in memory, because a later rule or an apply
 /// reads them.
 fn is_cached(row: &Row) -> bool {
-    const KINDS: [&str; 11] = [
+    const KINDS: [&str; 12] = [
         "metadata",
         "review",
         "changed-files",
@@ -431,6 +431,7 @@ fn is_cached(row: &Row) -> bool {
         "runtime-replay-index",
         "typed-artifacts-index",
         "tool-call-transcript",
+        "wasi-tools",
     ];
     const PATHS: [&str; 4] = [
         "metadata.json",

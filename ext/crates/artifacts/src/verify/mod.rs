@@ -15,6 +15,7 @@ mod paths;
 mod runtime_refs;
 pub(crate) mod shape;
 mod typed;
+mod wasi;
 
 use crate::attestation::{
     ATTESTATION_PATH, MANIFEST_PATH, SignatureReport, SignatureStatus, TrustedKeys, check_envelope,
@@ -99,6 +100,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
             episode::check(&mut session);
             runtime_refs::check(&mut session);
             typed::check(&mut session);
+            wasi::check(&mut session);
             cases::check(&mut session);
             verification.signature = attestation(&mut session, &options.trusted);
             verification.violations = session.violations;
