@@ -61,8 +61,8 @@ pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
     AGENTS, BrowserPlan, GUEST_ID, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedCommits,
     PlannedComponent, PlannedComponents, PlannedGit, PlannedMount, ProgramDirectory,
-    TemplateAccess, WP_CONTENT_LAYER, browser_plan, build_plan, egress_environment, environment,
-    git_file, git_objects, mount_paths, php_ini,
+    TemplateAccess, WASI_TOOLS, WP_CONTENT_LAYER, browser_plan, build_plan, egress_environment,
+    environment, git_file, git_objects, mount_paths, php_ini,
 };
 pub use probe_plan::probe_plan;
 pub use process_sandbox::{

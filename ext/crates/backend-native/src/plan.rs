@@ -19,7 +19,7 @@ pub use components::{PlannedComponent, PlannedComponents};
 pub use error::PlanError;
 pub use git::{PlannedCommits, PlannedGit, git_file, git_objects};
 pub use paths::{MountPaths, mount_paths};
-pub use settings::{AGENTS, GuestEgress, egress_environment, environment, php_ini};
+pub use settings::{AGENTS, GuestEgress, WASI_TOOLS, egress_environment, environment, php_ini};
 
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;

@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 pub(super) const PROGRAMS: &str = "/run/codebox/bin";
 /// Path in the guest of the parent directory of agent programs.
 pub const AGENTS: &str = "/opt/agents";
+/// Guest directory of the WASI tools and their runner. The name of an agent preset does not begin
+/// with a dot, so no preset has this directory.
+pub const WASI_TOOLS: &str = "/opt/agents/.wasi";
 /// Path in the guest of the host's share directory (WP-CLI and the guest programs).
 pub(crate) const SHARE: &str = "/opt/codebox";
 /// System-wide git configuration in the guest. [`environment`] also passes this path, because git

@@ -5,10 +5,12 @@
 //! together: beyond the limits it drops texts first and rows next. The documents in the bundle
 //! state how many were dropped.
 
+use super::wasi_facts::WasiToolFacts;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
 use wp_codebox_artifacts::EvidenceDocument;
-use wp_codebox_contracts::{ModelUsage, schema_id};
+use wp_codebox_contracts::{ModelUsage, WasiToolId, schema_id};
 
 /// Maximum total size of the text of all turns, in bytes.
 const TEXT: usize = 1024 * 1024;
@@ -20,21 +22,24 @@ const ROWS: usize = 4096;
 const REDACTION: &str = "known-secrets-and-token-forms";
 
 /// What executed a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ToolType {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ToolType<'a> {
     /// The supervisor executed the tool by running a program inside the guest.
     Sandbox,
     /// The process that started the run executed the tool.
     Parent,
+    /// The supervisor executed the WASI tool inside the guest.
+    Wasi(&'a WasiToolFacts),
     /// Nothing: the run has no tool of this name.
     Unknown,
 }
 
-impl ToolType {
+impl ToolType<'_> {
     fn name(self) -> &'static str {
         match self {
             Self::Sandbox => "sandbox",
             Self::Parent => "parent",
+            Self::Wasi(_) => "wasi",
             Self::Unknown => "unknown",
         }
     }
@@ -57,6 +62,8 @@ pub(super) struct AgentLog {
     calls: Vec<CallRow>,
     text_bytes: usize,
     call_bytes: usize,
+    /// WASI tools that calls in `calls` ran, with the ids of the guest programs.
+    wasi: BTreeMap<WasiToolId, (WasiToolFacts, Vec<String>)>,
     /// Number of turns that were dropped because the log was full.
     turns_cut: usize,
     calls_cut: usize,
@@ -78,7 +85,7 @@ impl AgentLog {
         self.turns.push(turn);
     }
 
-    pub(super) fn call(&mut self, call: CallRecord, kind: ToolType) {
+    pub(super) fn call(&mut self, call: CallRecord, kind: ToolType<'_>) {
         if self.calls.len() >= ROWS {
             self.calls_cut += 1;
             return;
@@ -94,6 +101,14 @@ impl AgentLog {
             "duration_ms": call.duration_ms,
             "executions": call.executions,
         });
+        if let ToolType::Wasi(facts) = kind {
+            row["wasi"] = facts.digests();
+            if !call.executions.is_empty() {
+                let first = || (facts.clone(), Vec::new());
+                let (_, executions) = self.wasi.entry(facts.id.clone()).or_insert_with(first);
+                executions.extend(call.executions.iter().cloned());
+            }
+        }
         self.call_bytes += call.answer.len() + call.arguments.to_string().len();
         if self.call_bytes > CALLS {
             row["omitted"] = json!(true);
@@ -157,6 +172,18 @@ impl AgentLog {
         value
     }
 
+    /// Builds the `wasi-tools/v1` document: which WASI tools ran, and how; `None` if none ran.
+    pub(super) fn wasi_tools(&self) -> Option<EvidenceDocument> {
+        let rows = self.wasi.values();
+        let rows: Vec<Value> = rows.map(|(facts, ran)| facts.row(ran)).collect();
+        (!rows.is_empty()).then(|| EvidenceDocument {
+            name: "wasi-tools.json",
+            key: "wasiTools",
+            kind: "wasi-tools",
+            values: vec![json!({"schema": schema_id::WASI_TOOLS, "tools": rows})],
+        })
+    }
+
     /// Builds the `tool-call-transcript/v1` document.
     pub(super) fn tool_calls(&self) -> EvidenceDocument {
         let rows: Vec<&Value> = self.calls.iter().map(|call| &call.row).collect();
@@ -181,6 +208,7 @@ impl AgentLog {
 mod tests {
     use super::*;
     use wp_codebox_agent::{CallStatus, Counted, Ending, TokenUsage};
+    use wp_codebox_contracts::{SandboxAudit, Sha256Hex};
 
     fn turn(number: u32, text: &str) -> TurnRecord {
         TurnRecord {
@@ -252,5 +280,38 @@ mod tests {
         assert_eq!(document["tool_calls"][ROWS - 1]["omitted"], true);
         assert!(transcript.to_string().len() < 3 << 20);
         assert!(document.to_string().len() < 6 << 20);
+    }
+
+    #[test]
+    fn calls_of_wasi_tools_have_digests_and_their_tool_has_one_record_with_all_executions() {
+        let facts = WasiToolFacts {
+            id: WasiToolId::new("css.lint").unwrap(),
+            version: "1".to_owned(),
+            definition_sha256: Sha256Hex::new("a".repeat(64)).unwrap(),
+            module_sha256: Sha256Hex::new("b".repeat(64)).unwrap(),
+            audit: SandboxAudit {
+                kind: "none".to_owned(),
+                wrapped_cmd: "wp-codebox-wasi".to_owned(),
+                ..SandboxAudit::default()
+            },
+        };
+        let mut log = AgentLog::default();
+        assert!(log.wasi_tools().is_none());
+        for executions in [vec!["exec-2".to_owned()], vec![], vec!["exec-5".to_owned()]] {
+            let row = CallRecord {
+                tool: "css.lint".to_owned(),
+                executions,
+                ..call(1, "")
+            };
+            log.call(row, ToolType::Wasi(&facts));
+        }
+        let row = &log.tool_calls().values[0]["tool_calls"][1];
+        assert_eq!(row["tool_type"], "wasi");
+        assert_eq!(row["wasi"]["moduleSha256"], "b".repeat(64));
+        let document = &log.wasi_tools().unwrap().values[0];
+        assert_eq!(document["tools"].as_array().unwrap().len(), 1);
+        let tool = &document["tools"][0];
+        assert_eq!(tool["executions"], json!(["exec-2", "exec-5"]));
+        assert_eq!(tool["sandboxAudits"][0]["wrappedCmd"], "wp-codebox-wasi");
     }
 }

@@ -7,6 +7,7 @@ use super::prepare::Prepared;
 use super::preset::model_environment;
 use super::ready_components::ReadyComponent;
 use super::sources::PHP_SETTINGS;
+use super::wasi_tools::MountedWasiTools;
 use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_agent::Parent;
@@ -42,6 +43,8 @@ pub(super) struct RunContext<'a> {
     pub components: Vec<ReadyComponent>,
     pub cwd: GuestPath,
     pub staged: Vec<StagedFile>,
+    /// WASI tools that the work guest has.
+    pub wasi: MountedWasiTools,
     pub clock: Clock,
     pub cancellation: &'a Arc<Cancellation>,
     /// The process that started the run; it executes tools outside of the guest.

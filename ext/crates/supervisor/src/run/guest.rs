@@ -92,7 +92,10 @@ pub(super) fn spec(
             .unwrap_or_default(),
         staged: context.staged.clone(),
         programs: match phase {
-            GuestPhase::Work => context.prepared.programs.clone(),
+            GuestPhase::Work => {
+                let programs = context.prepared.programs.iter();
+                programs.chain(&context.wasi.programs).cloned().collect()
+            }
             GuestPhase::Check => Vec::new(),
         },
         limits: context.prepared.limits,

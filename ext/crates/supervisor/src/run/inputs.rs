@@ -132,6 +132,7 @@ pub(super) fn inputs(
         isolation: seen.work.isolation.clone(),
         evidence: std::iter::once(attestation(context, seen))
             .chain(evidence.agent.as_ref().map(AgentLog::tool_calls))
+            .chain(evidence.agent.as_ref().and_then(AgentLog::wasi_tools))
             .chain(egress::evidence(&context.prepared.policy, &evidence.egress))
             .chain(mail_log)
             .chain(workflow(evidence))

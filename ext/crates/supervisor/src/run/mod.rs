@@ -61,6 +61,8 @@ mod sources;
 mod subordinate_ids;
 mod test_files;
 mod verdict;
+mod wasi_facts;
+mod wasi_tools;
 mod work;
 mod workflow;
 

@@ -12,6 +12,7 @@ use super::programs::{AGENT_COMMAND, check_programs};
 use super::secrets::{ModelKey, Secrets};
 use super::service_plan::ServicePlan;
 use super::sources::{OpenMount, OpenStaged, open_staged};
+use super::wasi_tools::RunWasiTools;
 use crate::peer::Caller;
 use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
@@ -46,6 +47,8 @@ pub(crate) struct Prepared {
     pub staged: Vec<OpenStaged>,
     /// Host directories with agent programs that guests may run.
     pub programs: Vec<ProgramDirectory>,
+    /// WASI tools that were registered when the run was requested.
+    pub wasi: RunWasiTools,
     /// Model endpoint that programs in the guest may use; `None` if they may not.
     pub guest_model: Option<ModelEndpoint>,
     /// Standard input and output format of the agent program, if a preset describes it.
@@ -106,6 +109,7 @@ pub(crate) fn prepare(
         components: opened.components,
         staged: opened.staged,
         programs: opened.programs,
+        wasi: opened.wasi,
         guest_model: opened.guest_model,
         preset_io: opened.preset_io,
     })
@@ -145,6 +149,7 @@ struct Opened {
     components: OpenComponents,
     staged: Vec<OpenStaged>,
     programs: Vec<ProgramDirectory>,
+    wasi: RunWasiTools,
     guest_model: Option<ModelEndpoint>,
     preset: Option<AgentPreset>,
     preset_io: Option<PresetIo>,
@@ -170,7 +175,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         return Err(preset::no_model(preset));
     }
     let policy = effective_policy(&request, preset.as_ref())?;
-    check_programs(&request, &policy)?;
+    let wasi = RunWasiTools::load(&request)?;
+    check_programs(&request, &policy, wasi.tools())?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let guest_model = guest_model(&request, &policy)?;
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
@@ -239,6 +245,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         components,
         staged,
         programs,
+        wasi,
         guest_model,
         preset,
         preset_io,

@@ -1,7 +1,7 @@
 //! Checks the programs of a request against its policy, before any program starts.
 
 use wp_codebox_contracts::{
-    Agent, CommandCall, ErrorBody, ErrorCode, RunRequest, RuntimePolicy, WorkflowStep,
+    Agent, CommandCall, ErrorBody, ErrorCode, RunRequest, RuntimePolicy, WasiTool, WorkflowStep,
 };
 use wp_codebox_policy::{self as policy, CommandDescriptor, Handler};
 use wp_codebox_runtime::{command_program, working_directory};
@@ -13,12 +13,16 @@ pub(super) const AGENT_COMMAND: &str = "command-agent-run";
 pub(super) fn tool_set(
     request: &RunRequest,
     runtime: &RuntimePolicy,
+    wasi: &[WasiTool],
 ) -> Result<policy::ToolSet, ErrorBody> {
     let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
     policy::ToolSet::resolve(
         request.tool_policy.as_ref(),
         allowed.unwrap_or_default(),
-        request.parent_tools.as_ref(),
+        policy::HostTools {
+            parent: request.parent_tools.as_ref(),
+            wasi,
+        },
         runtime,
     )
     .map_err(|e| e.body())
@@ -28,6 +32,7 @@ pub(super) fn tool_set(
 pub(super) fn check_programs(
     request: &RunRequest,
     policy: &RuntimePolicy,
+    wasi: &[WasiTool],
 ) -> Result<(), ErrorBody> {
     let idle = request.agent.is_none()
         && request.commands.is_empty()
@@ -55,7 +60,7 @@ pub(super) fn check_programs(
         }
     }
     if let Some(Agent::Model(_)) = request.agent {
-        tool_set(request, policy)?;
+        tool_set(request, policy, wasi)?;
     }
     for check in &request.checks {
         let argv = shell_words::split(check).map_err(|e| {
@@ -164,7 +169,7 @@ mod tests {
 
     fn checked(request: &RunRequest, commands: &[&str]) -> Result<(), ErrorCode> {
         let commands = commands.iter().map(|id| (*id).to_owned()).collect();
-        check_programs(request, &policy::defaults(commands)).map_err(|error| error.code)
+        check_programs(request, &policy::defaults(commands), &[]).map_err(|error| error.code)
     }
 
     #[test]

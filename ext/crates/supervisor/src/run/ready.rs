@@ -5,8 +5,10 @@ use super::context::{Clock, RunContext};
 use super::earlier_layers::{self, EarlierLayers};
 use super::materialise::{Materialised, materialise, write_staged};
 use super::prepare::Prepared;
+use super::programs::tool_set;
 use super::recorder::Recorder;
 use super::scratch_space::ScratchSpace;
+use super::wasi_tools::MountedWasiTools;
 use super::{generated, level, ready_components};
 use serde_json::json;
 use std::path::Path;
@@ -108,12 +110,14 @@ pub(super) fn ready<'a>(
     let backend = backend(prepared, &outer.sandbox, level, cancellation)
         .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?;
     let usage = usage(prepared, run_dir, &backend, clock)?;
+    let wasi = wasi(prepared, run_dir, &guest_mounts)?;
     Ok(RunContext {
         run_dir,
         backend,
         level,
         cwd: working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
+        wasi,
         mounts,
         guest_mounts,
         earlier: earlier.map(Arc::new),
@@ -127,6 +131,21 @@ pub(super) fn ready<'a>(
         http_requests: Arc::default(),
         _usage: usage,
     })
+}
+
+/// Copies the WASI tools that the built-in agent may use for the work guest.
+fn wasi(
+    prepared: &Prepared,
+    run_dir: &RunDir,
+    guest_mounts: &[GuestMount],
+) -> Result<MountedWasiTools, ErrorBody> {
+    let tools = prepared.wasi.tools();
+    if tools.is_empty() {
+        return Ok(MountedWasiTools::default());
+    }
+    let set = tool_set(&prepared.request, &prepared.policy, tools)?;
+    let launcher = Path::new(&prepared.request.paths.launcher);
+    prepared.wasi.mount(&set, launcher, run_dir, guest_mounts)
 }
 
 /// In a follow-up run, writes the change of the earlier bundle as overlay layers and records that

@@ -41,8 +41,12 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
         Some(Agent::Model(agent)) => {
             let mut row = json!({"kind": "model", "budget": agent.budget});
             // The tools were already determined once before the run started, so this cannot fail.
-            if let Ok(tools) = tool_set(request, &prepared.policy) {
+            if let Ok(tools) = tool_set(request, &prepared.policy, prepared.wasi.tools()) {
                 row["tools"] = tools.describe_tools();
+                let pins = prepared.wasi.pins(&tools);
+                if !pins.is_empty() {
+                    row["wasiTools"] = json!(pins);
+                }
             }
             spec.insert("agent".to_owned(), row);
         }

@@ -25,6 +25,7 @@ pub(super) fn tools<'a, 'r>(
         cwd: run.cwd.clone(),
         checks: run.prepared.request.checks.clone(),
         environment: run.prepared.secrets.environment(GuestPhase::Work),
+        wasi: run.wasi.tools.clone(),
     };
     Tools::new(RunExecutor { guest }, set, place)
 }

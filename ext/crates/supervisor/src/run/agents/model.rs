@@ -6,6 +6,7 @@ use super::super::agent_output::AgentOutputStream;
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::guest::GuestContext;
 use super::super::programs::tool_set;
+use super::super::wasi_facts::WasiToolFacts;
 use super::executor::{RunExecutor, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;
@@ -35,7 +36,11 @@ pub(super) fn run(
     let cancellation = context.cancellation;
     let missing = || policy::ModelError::Missing.body();
     let endpoint = request.model.as_ref().ok_or_else(missing)?;
-    let set = tool_set(request, &context.prepared.policy)?;
+    let set = tool_set(
+        request,
+        &context.prepared.policy,
+        context.prepared.wasi.tools(),
+    )?;
     let notes = match project_notes(&mut guest, &set)? {
         Ok(notes) => notes,
         Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
@@ -54,6 +59,7 @@ pub(super) fn run(
         parent: parent(context, &set, deadline),
         tools: tools(guest, set.clone()),
         set,
+        wasi: &context.wasi.facts,
         words,
         cancellation,
         deadline,
@@ -136,7 +142,7 @@ fn assignment(
 
 fn spec(tool: &OfferedTool) -> ToolSpec {
     let by = match &tool.kind {
-        ToolKind::Builtin(_) => "",
+        ToolKind::Builtin(_) | ToolKind::Wasi(_) => "",
         ToolKind::Parent(_) => " (Answered by the host, outside of the sandbox.)",
     };
     ToolSpec {
@@ -172,6 +178,7 @@ struct Workbench<'a, 'r> {
     parent: ParentTools<'a>,
     set: ToolSet,
     specs: Vec<ToolSpec>,
+    wasi: &'a [WasiToolFacts],
     words: AgentOutputStream<'r>,
     cancellation: &'a Cancellation,
     deadline: Instant,
@@ -205,7 +212,7 @@ impl Toolbox for Workbench<'_, '_> {
             // Also for `Err`: the tool executor rejects a call of a tool that is not offered, and
             // states the reason.
             Ok(OfferedTool {
-                kind: ToolKind::Builtin(_),
+                kind: ToolKind::Builtin(_) | ToolKind::Wasi(_),
                 ..
             })
             | Err(_) => self.tools.call(call),
@@ -222,9 +229,14 @@ impl LoopObserver for Workbench<'_, '_> {
         let kind = match self.set.find(&call.tool) {
             Ok(tool) => {
                 call.tool.clone_from(&tool.id);
-                match tool.kind {
+                match &tool.kind {
                     ToolKind::Builtin(_) => ToolType::Sandbox,
                     ToolKind::Parent(_) => ToolType::Parent,
+                    ToolKind::Wasi(id) => self
+                        .wasi
+                        .iter()
+                        .find(|facts| facts.id == *id)
+                        .map_or(ToolType::Unknown, ToolType::Wasi),
                 }
             }
             // The run does not offer this tool. A built-in tool of this name may exist

@@ -36,7 +36,11 @@ pub(super) fn is_model_replaced() -> bool {
 /// Runs the test code that replaces the model.
 pub(super) fn run_test_agent(guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let prepared = &guest.run.prepared;
-    let set = super::super::programs::tool_set(&prepared.request, &prepared.policy)?;
+    let set = super::super::programs::tool_set(
+        &prepared.request,
+        &prepared.policy,
+        prepared.wasi.tools(),
+    )?;
     let work = WORK.with_borrow_mut(Option::take);
     let mut hand = TestAgent {
         set: set.clone(),
