@@ -75,6 +75,7 @@ Files:
   /usr/share/wp-codebox           WP-CLI, the SQLite drop-in, guest programs
   /usr/libexec/wp-codebox-launch  launcher
   /opt/wp-codebox/agents          agent programs, one directory each
+  STATE/tools                     registered WASI tools
   STATE/profiles                  profiles of sandboxes")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -165,6 +166,9 @@ pub(crate) enum Command {
     PreviewLease(LeaseCommand),
     /// List the agents with presets and whether their programs are installed.
     Agents(super::agents::AgentsArgs),
+    /// Register, list, remove and run WASI tools for agents.
+    #[command(subcommand)]
+    Tools(super::tools::ToolsCommand),
     /// List the commands that a sandbox offers, or show one with its arguments.
     Commands(super::commands::CommandsArgs),
     /// Print the JSON Schema of a document or the definition of a tool.

@@ -59,6 +59,7 @@ mod signals;
 mod site_change;
 mod supervisor;
 mod sync;
+mod tools;
 mod usage;
 mod wordpress;
 mod workload;
@@ -117,6 +118,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::PreviewLease(command) => preview_lease::main(output, &command),
         Command::Runs(command) => runs::main(output, &command),
         Command::Agents(options) => agents::main(output, &options),
+        Command::Tools(command) => tools::main(output, &command),
         Command::Commands(options) => commands::main(output, &options),
         Command::Schema(options) => schema::main(output, &options),
         Command::Doctor(options) => doctor::main(output, &options),
