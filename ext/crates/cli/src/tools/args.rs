@@ -3,6 +3,7 @@
 use crate::settings::PathArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, WasiToolId};
 
 /// Subcommands of `tools`.
 #[derive(Debug, Subcommand)]
@@ -127,4 +128,9 @@ pub(crate) struct RunArgs {
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Parses the id of a tool.
+pub(super) fn id(text: &str) -> Result<WasiToolId, ErrorBody> {
+    WasiToolId::new(text).map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))
 }

@@ -9,13 +9,13 @@ use crate::Settings;
 use crate::columns::{self, Column};
 use crate::output::Output;
 use crate::settings::PathArgs;
-use args::{AddArgs, ListArgs, RemoveArgs};
+use args::{AddArgs, ListArgs, RemoveArgs, id};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_DEFINITION_BYTES, WasiToolId};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_DEFINITION_BYTES};
 use wp_codebox_runtime::{RegisteredTool, StateDir, WasiRunner, WasiTools};
 
 /// Largest module, as in the schema of definitions.
@@ -42,10 +42,6 @@ fn open(paths: &PathArgs) -> Result<(Settings, WasiTools), ErrorBody> {
     state.become_owner().map_err(|e| e.body())?;
     let tools = WasiTools::of(state.path());
     Ok((settings, tools))
-}
-
-fn id(text: &str) -> Result<WasiToolId, ErrorBody> {
-    WasiToolId::new(text).map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))
 }
 
 fn add(output: &Output, args: &AddArgs) -> Result<(), ErrorBody> {

@@ -1,7 +1,6 @@
 //! `wp-codebox tools run`: runs a WASI tool on this host, on a copy of the directory.
 
-use super::args::{RunArgs, Wrapper};
-use super::id;
+use super::args::{RunArgs, Wrapper, id};
 use crate::Settings;
 use crate::output::Output;
 use serde_json::{Map, Value, json};
@@ -82,9 +81,7 @@ pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody
     });
     // A tool or a wrapper that failed may have left half of its changes.
     let is_written = args.write && ended.status == 0;
-    if is_written
-        && let (Some(shadow), Some(changes)) = (&shadow, &changes)
-    {
+    if is_written && let (Some(shadow), Some(changes)) = (&shadow, &changes) {
         shadow.merge(changes).map_err(|e| e.body())?;
     }
     show(
