@@ -12,12 +12,13 @@ mod programs;
 mod reading;
 mod shown;
 mod wasi;
+mod wasi_tool;
 
 #[cfg(test)]
 mod tests;
 
 pub use executor::{GuestExecutor, MountChange, RawOutput};
-pub use wasi::GuestWasiTool;
+pub use wasi_tool::GuestWasiTool;
 
 use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
 use arguments::Arguments;
