@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1cae6d4a288cb87f45059ad6d7cd99bf20599593ade03a1906fd12c3bbff809e',
+	'contract_digest' => '871d5c73e6584b33ad04f24dae9f5ae9ccba3c37f0e02bc37998fe2b0d1499a0',
 ];
