@@ -1,6 +1,7 @@
 # A thin front: every target is one or two commands that also work by hand.
 #
 #   make build   wp-codebox, wp-codebox-launch and wp_codebox.so in target/release/
+#   make wasi    wp-codebox-wasi, the runner of WASI tools, in target/release/; compiles a WebAssembly runtime
 #   make demo    provisions, builds and tells one story from a goal to an applied patch
 #                AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
 #   make check   what a change needs before it is committed: make lint, then the unit tests
@@ -23,7 +24,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build check demo test test-all agent-tasks lint deny bench dist pot deb env clean provision packages install
+.PHONY: build wasi check demo test test-all agent-tasks lint deny bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -48,6 +49,11 @@ build: packages
 	env -u RUSTC_WORKSPACE_WRAPPER $(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
 	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
 	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so
+
+# Linked statically like the launcher: it runs in guests, and inside gVisor with a root of its own.
+wasi:
+	cd ext/wasi && $(TRIPLE_ENV)='-C target-feature=+crt-static' CARGO_TARGET_DIR=$(TARGET)/wasi cargo build --release --locked --target $(TRIPLE)
+	@install -D -m 0755 $(TARGET)/wasi/$(TRIPLE)/release/wp-codebox-wasi $(RELEASE)/wp-codebox-wasi
 
 # The runtime files of browser sandboxes contain the SQLite integration that provisioning downloads.
 dist: provision

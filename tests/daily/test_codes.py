@@ -474,6 +474,7 @@ BROWSER_PICTURE = f"{CASES}/browser-sites.php: a picture of an archived site is 
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
 SERVICE = "ext/crates/service/tests/service"
+WASI = "ext/wasi/tests/runner"
 
 WASI_REGISTRY = "ext/crates/runtime/src/wasi_tools/tests.rs"
 
@@ -499,6 +500,21 @@ ELSEWHERE = {
     "wp_codebox_service_rate_limited":
         f"{SERVICE}/access.rs: requests_beyond_the_rate_or_concurrency_of_a_token_are_refused_and_other_tokens_are_not",
     "wp_codebox_service_unavailable": f"{SERVICE}/sandboxes.rs: second_server_on_the_same_directory_is_refused_while_the_first_one_runs",
+    # The runner of WASI tools, a program of its own.
+    "wp_codebox_wasi_definition_invalid": f"{WASI}/modules.rs: definition_with_a_path_into_a_site_or_an_unknown_member_is_refused",
+    "wp_codebox_wasi_digest_mismatch": f"{WASI}/modules.rs: module_that_differs_from_its_definition_is_refused",
+    "wp_codebox_wasi_module_invalid": f"{WASI}/modules.rs: file_that_is_no_command_module_is_refused",
+    "wp_codebox_wasi_import_refused": f"{WASI}/modules.rs: import_that_is_not_granted_is_refused_before_any_code_runs",
+    "wp_codebox_wasi_compiled_refused": f"{WASI}/compiled.rs: compiled_code_that_another_user_could_have_written_is_refused",
+    "wp_codebox_wasi_directory_refused": f"{WASI}/files.rs: directory_that_the_definition_does_not_allow_is_refused",
+    "wp_codebox_wasi_fuel_exhausted": f"{WASI}/limits.rs: endless_loop_ends_by_its_fuel_or_at_its_deadline_whichever_comes_first",
+    "wp_codebox_wasi_memory_exceeded": f"{WASI}/limits.rs: memory_and_tables_beyond_the_limit_end_the_call",
+    "wp_codebox_wasi_deadline": f"{WASI}/limits.rs: module_that_sleeps_in_the_host_ends_at_its_deadline",
+    "wp_codebox_wasi_output_too_large": f"{WASI}/limits.rs: output_beyond_the_limit_ends_the_call_after_exactly_the_limit",
+    "wp_codebox_wasi_trap": f"{WASI}/limits.rs: traps_are_reported_with_their_name",
+    "wp_codebox_wasi_exit_invalid":
+        f"{WASI}/limits.rs: module_has_the_exit_statuses_0_to_123_and_cannot_pretend_an_error_of_the_runner",
+    "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_and_leaves_nothing",
     # Needs several hosts.
     "wp_codebox_route_no_capacity": "ext/crates/routing/tests/decisions.rs: request_that_only_busy_hosts_meet_fails_with_no_capacity",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",

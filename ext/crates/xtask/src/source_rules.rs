@@ -23,7 +23,7 @@ const TABLES: &[&str] = &[
 ];
 
 /// Crates that may contain unsafe code; each block needs a SAFETY comment.
-const UNSAFE_ALLOWED: &[&str] = &["ext", "launcher", "backend-native"];
+const UNSAFE_ALLOWED: &[&str] = &["ext", "launcher", "backend-native", "wasi"];
 
 /// Something that only some crates may do, such as reading the environment, and the texts in source
 /// code that indicate it.

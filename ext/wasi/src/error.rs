@@ -1,0 +1,168 @@
+//! Errors of the runner and their public codes.
+
+use wp_codebox_contracts::{ErrorBody, ErrorCode, WasiToolError};
+
+/// Reason why a tool was not run, or did not end by itself. The texts contain no host path: the
+/// answer of a tool may be shown to a model.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// The definition does not match its schema.
+    #[error("{source}")]
+    Definition {
+        /// What is wrong with it.
+        #[source]
+        source: WasiToolError,
+    },
+    /// The module is not the one that the definition names.
+    #[error("the module has {found}, but its definition names {expected}")]
+    Digest {
+        /// Digest or size that the definition names.
+        expected: String,
+        /// Digest or size of the module.
+        found: String,
+    },
+    /// The file is no module that can be run as a command.
+    #[error("the file is no WASI command module and no component of one: {reason}")]
+    Module {
+        /// What is missing or malformed.
+        reason: String,
+    },
+    /// The module imports something that it does not get.
+    #[error("the module imports {import}, which tools do not get")]
+    Import {
+        /// Module and name of the import.
+        import: String,
+    },
+    /// The compiled code cannot be used.
+    #[error("the compiled code is refused: {reason}")]
+    Compiled {
+        /// Why it is not used.
+        reason: &'static str,
+    },
+    /// A directory of the call cannot be given to the tool.
+    #[error("the directory for {guest:?} is refused: {reason}")]
+    Directory {
+        /// Path at which the tool would see it.
+        guest: String,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// The input of the call is too large.
+    #[error("the tool's input has more than {limit} bytes")]
+    Input {
+        /// Largest size in bytes.
+        limit: u64,
+    },
+    /// The tool has used its fuel.
+    #[error("the tool has used its {fuel} units of fuel")]
+    Fuel {
+        /// Fuel of its definition.
+        fuel: u64,
+    },
+    /// The tool needs more memory than it may use.
+    #[error(
+        "the tool needs more than its {limit} bytes of memory, or too many tables or instances"
+    )]
+    Memory {
+        /// Limit of its definition in bytes.
+        limit: u64,
+    },
+    /// The tool did not end in time.
+    #[error("the tool did not end within {wall_ms} milliseconds")]
+    Deadline {
+        /// Limit in milliseconds.
+        wall_ms: u64,
+    },
+    /// The tool wrote too much.
+    #[error("the tool wrote more than {limit} bytes to its standard output or its standard error")]
+    Output {
+        /// Limit of its definition in bytes.
+        limit: u64,
+    },
+    /// The tool trapped.
+    #[error("the tool ended by a trap: {reason}")]
+    Trap {
+        /// Name of the trap.
+        reason: String,
+    },
+    /// The exit status of the tool is reserved or out of range.
+    #[error("the tool ended with exit status {status}, but tools may use 0 to 123 only")]
+    Exit {
+        /// Status that the module passed to `proc_exit`.
+        status: i32,
+    },
+    /// The runner could not read or write a file, or the runtime refused its settings.
+    #[error("{what} failed: {reason}")]
+    Runner {
+        /// What the runner did.
+        what: &'static str,
+        /// Message of the operating system or the runtime.
+        reason: String,
+    },
+}
+
+impl RunnerError {
+    /// Returns a conversion of an error of the operating system or the runtime.
+    pub fn while_doing<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Runner {
+            what,
+            reason: error.to_string(),
+        }
+    }
+
+    /// Returns the error's public code, which stays the same across releases.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Definition { source } => source.code(),
+            Self::Digest { .. } => ErrorCode::WasiDigestMismatch,
+            Self::Module { .. } => ErrorCode::WasiModuleInvalid,
+            Self::Import { .. } => ErrorCode::WasiImportRefused,
+            Self::Compiled { .. } => ErrorCode::WasiCompiledRefused,
+            Self::Directory { .. } => ErrorCode::WasiDirectoryRefused,
+            Self::Input { .. } => ErrorCode::InputInvalid,
+            Self::Fuel { .. } => ErrorCode::WasiFuelExhausted,
+            Self::Memory { .. } => ErrorCode::WasiMemoryExceeded,
+            Self::Deadline { .. } => ErrorCode::WasiDeadline,
+            Self::Output { .. } => ErrorCode::WasiOutputTooLarge,
+            Self::Trap { .. } => ErrorCode::WasiTrap,
+            Self::Exit { .. } => ErrorCode::WasiExitInvalid,
+            Self::Runner { .. } => ErrorCode::WasiRunnerFailed,
+        }
+    }
+
+    /// Returns the exit status of the runner: 124 at the deadline, 125 for every other error.
+    #[must_use]
+    pub const fn exit_status(&self) -> u8 {
+        match self {
+            Self::Deadline { .. } => 124,
+            _ => 125,
+        }
+    }
+
+    /// Returns the error as the JSON object that the runner writes as its last line.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Definition { source } => source.body(),
+            Self::Digest { expected, found } => body
+                .with("expected", expected.as_str())
+                .with("found", found.as_str())
+                .hint("add the tool again, with the module that belongs to the definition"),
+            Self::Import { import } => body
+                .with("import", import.as_str())
+                .hint("build the tool without it; docs/wasi-tools.md lists what tools get"),
+            Self::Compiled { .. } => body.hint("compile the module again with this runner"),
+            Self::Directory { guest, .. } => body.with("guest", guest.as_str()),
+            Self::Input { limit } | Self::Memory { limit } | Self::Output { limit } => {
+                body.with("limit", *limit)
+            }
+            Self::Fuel { fuel } => body.with("limit", *fuel),
+            Self::Deadline { wall_ms } => body.with("limit", *wall_ms),
+            Self::Trap { reason } => body.with("trap", reason.as_str()),
+            Self::Exit { status } => body.with("status", *status),
+            Self::Module { .. } | Self::Runner { .. } => body,
+        }
+    }
+}
