@@ -65,6 +65,11 @@ enum Command {
         /// Directory that the tool sees, such as `/srv/plugin=/work:ro`.
         #[arg(long = "dir", value_name = "HOST_DIR=GUEST_PATH:ro|rw")]
         directories: Vec<Directory>,
+        /// Write the exit status of the tool as the last line of standard error, as {"exit":N}. A
+        /// caller that starts this program inside a process wrapper can tell it from the status of
+        /// a wrapper that failed.
+        #[arg(long)]
+        confirm: bool,
         /// Arguments of the module.
         #[arg(last = true, value_name = "ARG")]
         args: Vec<String>,
@@ -101,7 +106,17 @@ fn main() -> ExitCode {
 
 /// Writes an error as the last line of standard error.
 fn report(error: &RunnerError, line_start: bool) {
-    let line = serde_json::to_string(&error.body()).unwrap_or_default();
+    last_line(
+        line_start,
+        &serde_json::to_string(&error.body()).unwrap_or_default(),
+    );
+}
+
+fn exit_line(status: u8) -> String {
+    format!("{{\"exit\":{status}}}")
+}
+
+fn last_line(line_start: bool, line: &str) {
     let before = if line_start { "" } else { "\n" };
     // Without a reader of standard error, the exit status still says that there is no answer.
     let _ = writeln!(std::io::stderr(), "{before}{line}");
@@ -120,8 +135,16 @@ fn execute(command: Command) -> Result<u8, (RunnerError, bool)> {
             tool,
             compiled,
             directories,
+            confirm,
             args,
-        } => run(&engine, &tool, compiled, &directories, &args),
+        } => {
+            let confirmed = |stderr: &BoundedOutput, status| {
+                if confirm {
+                    last_line(stderr.at_line_start().unwrap_or(false), &exit_line(status));
+                }
+            };
+            run(&engine, &tool, compiled, &directories, &args, confirmed)
+        }
     }
 }
 
@@ -146,6 +169,7 @@ fn run(
     compiled: Option<PathBuf>,
     directories: &[Directory],
     args: &[String],
+    confirmed: impl FnOnce(&BoundedOutput, u8),
 ) -> Result<u8, (RunnerError, bool)> {
     let at_start = |error| (error, true);
     let tool = tool::read(&files.definition, &files.module).map_err(at_start)?;
@@ -174,6 +198,9 @@ fn run(
         stdout,
         stderr: stderr.clone(),
     };
-    call.run(engine, &code, std::io::stdin(), &deadline)
-        .map_err(|error| (error, stderr.at_line_start().unwrap_or(false)))
+    let status = call
+        .run(engine, &code, std::io::stdin(), &deadline)
+        .map_err(|error| (error, stderr.at_line_start().unwrap_or(false)))?;
+    confirmed(&stderr, status);
+    Ok(status)
 }

@@ -1,6 +1,6 @@
-//! `text.replace`: replaces a text in every UTF-8 file below `/work`.
+//! `text.replace`: replaces a text in every UTF-8 file below a directory.
 //!
-//! Arguments: `from`, `to`. Prints each changed file with the number of its replacements. Symbolic
+//! Arguments: `from`, `to`, `path` (default `/work`). Prints each changed file with the number of its replacements. Symbolic
 //! links are not followed. Exit status: 0, or 2 if it cannot work.
 
 mod arguments;
@@ -24,7 +24,7 @@ fn replace() -> Result<(), String> {
         return Err("the argument from is empty".to_string());
     }
     let mut total = 0;
-    walk(Path::new("/work"), &mut |path| {
+    walk(Path::new(arguments.get("path").unwrap_or("/work")), &mut |path| {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             // A binary file.

@@ -60,7 +60,8 @@ impl ToolCall {
             }
             OuterSandboxKind::Gvisor => Vec::new(),
         };
-        let mut args = vec!["run".to_owned()];
+        // With the last line of `--confirm`, the caller knows that not the wrapper has failed.
+        let mut args = ["run", "--confirm"].map(str::to_owned).to_vec();
         let mut file = |option: &str, host: &str, target: &str| {
             mounts.push(mount(host, target, MountAccess::Read));
             let seen = match kind {

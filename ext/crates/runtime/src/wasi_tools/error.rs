@@ -119,7 +119,7 @@ impl WasiRegistryError {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::RunnerMissing { .. } => body.hint(
-                "install it beside wp-codebox-launch: the Debian package wp-codebox-wasi, or make wasi in a checkout",
+                "make wasi in a checkout builds it; copy target/release/wp-codebox-wasi beside wp-codebox-launch",
             ),
             Self::Runner { body } => (**body).clone(),
             Self::Unknown { .. } => body.hint("wp-codebox tools list prints the registered tools"),
