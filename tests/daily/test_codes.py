@@ -476,7 +476,7 @@ PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has
 SERVICE = "ext/crates/service/tests/service"
 WASI = "ext/wasi/tests/runner"
 
-WASI_REGISTRY = "ext/crates/runtime/src/wasi_tools/tests.rs"
+WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
 
 ELSEWHERE = {
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",

@@ -22,8 +22,9 @@ REPLACE, BEFORE, AFTER = "text.replace", "<?php\nreturn 1;\n", "<?php\nreturn 2;
 class Registered(Loop):
     """A loop that also calls `wp-codebox tools`."""
 
-    def tools(self, action, *words):
-        return self.call("tools", action, *words, *self.common, "--json")
+    def tools(self, action, *words, arguments=None):
+        last = [] if arguments is None else ["--", json.dumps(arguments)]
+        return self.call("tools", action, *words, *self.common, "--json", *last)
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +62,18 @@ def test_tools_run_shows_the_change_and_writes_it_only_when_asked(registered, wr
     directory.mkdir()
     (directory / "plugin.php").write_text(BEFORE)
     words = ["run", REPLACE, "--dir", str(directory), "--wrapper", wrapper]
-    arguments = json.dumps({"from": "return 1;", "to": "return 2;"})
-    shown = registered.tools(*words, arguments).expect(0).json
-    must(shown["exitCode"] == 0 and shown["stdout"] == "/work/plugin.php: 1\n" and shown["stderr"] == "", json.dumps(shown))
+    arguments = {"from": "return 1;", "to": "return 2;"}
+    shown = registered.tools(*words, arguments=arguments).expect(0).json
+    must(shown["exitCode"] == 0 and shown["stdout"] == "/work/plugin.php: 1\n1 replacements\n" and shown["stderr"] == "", json.dumps(shown))
     must("+return 2;" in shown["patch"] and not shown["written"], json.dumps(shown))
     must((directory / "plugin.php").read_text() == BEFORE, "the change was written")
     (audit,) = shown["sandboxAudits"]
-    must(audit["wrapper"] == wrapper if wrapper != "none" else audit["wrapper"] == "", json.dumps(audit))
+    must(audit["kind"] == wrapper, json.dumps(audit))
     must(str(registered.place) not in json.dumps(audit), "the audit has a host path")
-    written = registered.tools(*words, "--write", arguments).expect(0).json
+    written = registered.tools(*words, "--write", arguments=arguments).expect(0).json
     must(written["written"] and (directory / "plugin.php").read_text() == AFTER, json.dumps(written))
     # The status of the tool itself, in contrast to one of the wrapper.
-    failed = registered.tools(*words, "{}").expect(2).json
+    failed = registered.tools(*words, arguments={}).expect(2).json
     must("the argument from is missing" in failed["stderr"], json.dumps(failed))
 
 
@@ -83,7 +84,7 @@ def test_agent_repairs_code_with_a_real_module_and_the_bundle_verifies(registere
     made = call(REPLACE, path="/workspace/plugin", **{"from": "return 1;", "to": "return 2;"})
     answer = registered.play([made, finish("Repaired.")], "--check", "grep -q 'return 2;' plugin.php", source=source)
     bundle = registered.good(answer)
-    must(results(answer, REPLACE) == ["/workspace/plugin/plugin.php: 1\n"], str(results(answer)))
+    must(results(answer, REPLACE) == ["/workspace/plugin/plugin.php: 1\n1 replacements\n"], str(results(answer)))
     must(changed(answer) == ["plugin.php"], str(changed(answer)))
     (row,) = [row for row in calls(bundle) if row["tool_name"] == REPLACE]
     must(row["wasi"]["moduleSha256"] == registered.digest, json.dumps(row))

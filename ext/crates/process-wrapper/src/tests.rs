@@ -172,7 +172,7 @@ fn tool_call_names_host_paths_without_a_wrapper_and_inner_paths_inside_one() {
     let bare = call().command(OuterSandboxKind::None);
     assert_eq!(
         bare.args.join(" "),
-        "run --definition /var/lib/s/tools/css.lint/definition.json \
+        "run --confirm --definition /var/lib/s/tools/css.lint/definition.json \
          --module /var/lib/s/tools/css.lint/module.wasm \
          --compiled /var/lib/s/tools/css.lint/k.cwasm \
          --dir /var/lib/s/scratch/root/work=/work:rw -- --strict"
@@ -180,7 +180,7 @@ fn tool_call_names_host_paths_without_a_wrapper_and_inner_paths_inside_one() {
     for kind in [OuterSandboxKind::Bubblewrap, OuterSandboxKind::Gvisor] {
         assert_eq!(
             call().command(kind).args.join(" "),
-            "run --definition /tool/definition.json --module /tool/module.wasm \
+            "run --confirm --definition /tool/definition.json --module /tool/module.wasm \
              --compiled /tool/module.cwasm --dir /work=/work:rw -- --strict"
         );
     }

@@ -71,7 +71,7 @@ pub(crate) struct ServeArgs {
     /// Require credits: a sandbox starts only when the account of its token can pay for it.
     #[arg(long)]
     pub credits: bool,
-    /// OpenTelemetry collector (http://HOST:4318 or https://…) that gets spans of requests and
+    /// OpenTelemetry collector (http://HOST:4318 or https://HOST:4318) that gets spans of requests and
     /// sandboxes by OTLP/HTTP with JSON. [default: OTEL_EXPORTER_OTLP_ENDPOINT, if it is set]
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,

@@ -291,6 +291,3 @@ impl WasiTools {
         ))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,16 @@
-//! Tests of the registry with a shell script in place of the runner.
+//! Tests of the registry of WASI tools with a shell script in place of the runner.
+//!
+//! They start programs. A child holds the locks of its parent until it executes its program, so
+//! they are in a process of their own: unit tests of this crate check that locks are free.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
-use super::*;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use wp_codebox_contracts::ErrorCode;
+use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::sha256;
+use wp_codebox_contracts::{ErrorCode, WasiToolId};
+use wp_codebox_runtime::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTools};
 
 /// Answers `engine` with the content of the file `key` beside it, and copies the module on
 /// `compile`; a module that begins with `bad` is refused.
