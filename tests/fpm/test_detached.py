@@ -33,7 +33,7 @@ def await_end(world, run, seconds=60):
     return get(world, run).json
 
 
-def test_detached_run_returns_its_handle_while_its_agent_runs(world):
+def test_detached_run_returns_its_handle_within_a_second(world):
     run = detach(world, "true")
     await_end(world, run)
     took = []
@@ -48,8 +48,7 @@ def test_detached_run_returns_its_handle_while_its_agent_runs(world):
         must(ended["run"]["outcome"] == "succeeded" and ended["result"]["success"] is True, ended)
         must([row["relativePath"] for row in ended["result"]["changed_files"]] == ["x.txt"], ended["result"]["changed_files"])
     world.await_cleanup([run])
-    # A caller that does not detach waits 20 seconds for the end of its run.
-    must(min(took) < 10, f"a handle took {took}")
+    must(min(took) < 1, f"a handle took {took}")
 
 
 def test_long_run_returns_its_handle_after_20_seconds(world):

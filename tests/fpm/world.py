@@ -33,9 +33,9 @@ WORKERS = 4
 # Longer than any case: the agent continues only when the case kills this sleep.
 SLEEP = "sleep 300"
 # Seconds until everything of an ended run must have disappeared, and the bound on the median over all runs of
-# the suite. Both bounds leave room for the suites that run at the same time.
+# the suite. A single run may take longer when the processor or the disk stalls.
 TIMEOUT_SECONDS = 30
-MEDIAN_LIMIT_SECONDS = 10
+MEDIAN_LIMIT_SECONDS = 2
 
 
 class Response:
