@@ -6,7 +6,9 @@ A shell script takes the place of the program that runs WebAssembly; tests/wasi 
 import hashlib
 import json
 import os
+import pathlib
 import shutil
+import tempfile
 
 import pytest
 from loop import Loop, call, calls, changed, document, finish, must, results
@@ -53,11 +55,11 @@ def recorded(bundle):
 
 
 @pytest.fixture(scope="module")
-def registered(environment, tmp_path_factory):
+def registered(environment):
     """A loop with a state directory of its own, in which the tool is registered: tools of the shared one reach every run."""
-    place = tmp_path_factory.mktemp("wasi")
-    for at in (place, *place.parents[:2]):
-        os.chmod(at, 0o755)
+    # Not a directory of pytest: other users, such as the owner of the state directory, cannot enter these.
+    place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
+    place.chmod(0o755)
     launcher = shutil.copy(environment["CODEBOX_LAUNCH"], place / "wp-codebox-launch")
     (place / "wp-codebox-wasi").write_text(RUNNER)
     (place / "wp-codebox-wasi").chmod(0o755)
@@ -72,6 +74,7 @@ def registered(environment, tmp_path_factory):
               "--launcher", str(launcher), "--json").expect(0)
     yield loop
     loop.close()
+    shutil.rmtree(place)
 
 
 def test_agent_repairs_code_with_a_wasi_tool_and_the_bundle_records_its_digests_and_audit(registered):

@@ -6,8 +6,10 @@
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -28,11 +30,11 @@ class Registered(Loop):
 
 
 @pytest.fixture(scope="module")
-def registered(environment, tmp_path_factory):
+def registered(environment):
     """A loop with a state directory of its own, in which text.replace is registered."""
-    place = tmp_path_factory.mktemp("wasi")
-    for at in (place, *place.parents[:2]):
-        os.chmod(at, 0o755)
+    # Not a directory of pytest: other users, such as the owner of the state directory, cannot enter these.
+    place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
+    place.chmod(0o755)
     launcher = shutil.copy(environment["CODEBOX_LAUNCH"], place / "wp-codebox-launch")
     shutil.copy(os.environ["WASI_RUNNER"], place / "wp-codebox-wasi")
     state = place / "state"
@@ -54,6 +56,7 @@ def registered(environment, tmp_path_factory):
     loop.tools("add", "--definition", str(place / "tool.json"), "--module", str(place / "tool.wasm")).expect(0)
     yield loop
     loop.close()
+    shutil.rmtree(place)
 
 
 @pytest.mark.parametrize("wrapper", ["none", "bubblewrap", "gvisor"])
