@@ -296,6 +296,8 @@ mod tests {
             )
         );
         drop(theirs);
+        // A program that another test starts holds a copy of `theirs` until its exec.
+        assert!(ours.wait(Instant::now() + Duration::from_secs(60)));
         assert!(matches!(ours.receive::<GuestReply>(), Received::Closed));
     }
 
