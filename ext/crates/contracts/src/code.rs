@@ -285,6 +285,34 @@ codes! {
     WasiToolUntrusted = "wp_codebox_wasi_tool_untrusted", Integrity, 409, 1;
     /// The registry of WASI tools cannot be read or written.
     WasiRegistryFailed = "wp_codebox_wasi_registry_failed", Internal, 500, 125;
+    /// The message server of a cluster cannot be reached.
+    ClusterUnreachable = "wp_codebox_cluster_unreachable", Unavailable, 503, 125;
+    /// The account may not use this part of the message server.
+    ClusterDenied = "wp_codebox_cluster_denied", Denied, 403, 126;
+    /// The streams and buckets of a cluster do not exist on the message server.
+    ClusterNotSetUp = "wp_codebox_cluster_not_set_up", Unavailable, 503, 125;
+    /// The message server lacks functions that a cluster needs.
+    ClusterServerTooOld = "wp_codebox_cluster_server_too_old", Unavailable, 503, 125;
+    /// A stream, bucket or disk of the message server is full.
+    ClusterFull = "wp_codebox_cluster_full", Limit, 507, 125;
+    /// An input or result is larger than the message server may store.
+    ClusterObjectTooLarge = "wp_codebox_cluster_object_too_large", Limit, 413, 1;
+    /// The idempotency key belongs to another task, or a record changed meanwhile.
+    ClusterConflict = "wp_codebox_cluster_conflict", Conflict, 409, 1;
+    /// The message server has no such run or object.
+    ClusterMissing = "wp_codebox_cluster_missing", NotFound, 404, 1;
+    /// A value on the message server cannot be read by this version.
+    ClusterUnreadable = "wp_codebox_cluster_unreadable", Integrity, 409, 125;
+    /// Every node that claimed the run died or lost it.
+    ClusterTriesExhausted = "wp_codebox_cluster_tries_exhausted", Internal, 502, 1;
+    /// The result of a node does not belong to the task, or its bundle is not valid.
+    ClusterResultInvalid = "wp_codebox_cluster_result_invalid", Integrity, 409, 1;
+    /// The result is signed by a node whose key the submitter does not trust.
+    ClusterNodeUntrusted = "wp_codebox_cluster_node_untrusted", Integrity, 409, 1;
+    /// A part of the task cannot be sent to another host.
+    PlacementUnsupported = "wp_codebox_placement_unsupported", InvalidInput, 400, 1;
+    /// The process that has the secrets of the run does not answer.
+    SecretSourceGone = "wp_codebox_secret_source_gone", Unavailable, 503, 125;
     /// The network policy denies a request from the guest.
     EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
     /// The network policy allowed a request from the guest, but the request failed.

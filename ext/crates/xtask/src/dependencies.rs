@@ -62,6 +62,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("routing", &["contracts"]),
+    // A leaf: only the command line uses it, so a run on one host has nothing of it.
+    ("cluster", &["contracts", "policy", "artifacts"]),
     ("service", &["contracts", "ledger", "routing"]),
     (
         "cli",

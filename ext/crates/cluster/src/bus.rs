@@ -1,0 +1,241 @@
+//! What this crate needs of a message server. `nats` implements it; tests use one in memory.
+//!
+//! All methods block and may be called from several threads at once. A method that fails with
+//! [`BusError::Unreachable`] may have had its effect: the caller reads the record again.
+
+use crate::host::HostRecord;
+use crate::names::{Queue, RunKey, SubmitterName};
+use crate::record::{Record, Revision, Versioned};
+use std::io::{Read, Write};
+use std::time::Duration;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+
+/// Why the message server did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BusError {
+    /// It did not answer; the request may have had its effect.
+    #[error("the message server does not answer: {detail}")]
+    Unreachable {
+        /// What was tried, without credentials.
+        detail: String,
+    },
+    /// A value with this key exists, or its revision is another one.
+    #[error("the value was changed by somebody else")]
+    Changed,
+    /// There is no such record or object.
+    #[error("the message server has no {what}")]
+    Missing {
+        /// What was not found.
+        what: String,
+    },
+    /// A stream, bucket or disk is full.
+    #[error("the message server has no room: {detail}")]
+    Full {
+        /// Which limit is reached.
+        detail: String,
+    },
+    /// An object is larger than the limit.
+    #[error("the object {name} is larger than {limit} bytes")]
+    TooLarge {
+        /// Name of the object.
+        name: String,
+        /// Limit in bytes.
+        limit: u64,
+    },
+    /// The account may not do this.
+    #[error("the account of this program may not {action}")]
+    Denied {
+        /// What was refused.
+        action: String,
+    },
+    /// The streams and buckets of a cluster do not exist.
+    #[error("the message server is not set up for a cluster: {detail}")]
+    NotSetUp {
+        /// What is missing.
+        detail: String,
+    },
+    /// The server lacks functions that are needed.
+    #[error("the message server has version {found}, but a cluster needs {needed} or newer")]
+    ServerTooOld {
+        /// Version of the server.
+        found: String,
+        /// Lowest version.
+        needed: String,
+    },
+    /// A stored value cannot be read; another program wrote it, or a version that is too new.
+    #[error("{what} cannot be read: {detail}")]
+    Unreadable {
+        /// Which value.
+        what: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+impl BusError {
+    /// Returns the error's public code, which stays the same across releases.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unreachable { .. } => ErrorCode::ClusterUnreachable,
+            Self::Changed => ErrorCode::ClusterConflict,
+            Self::Missing { .. } => ErrorCode::ClusterMissing,
+            Self::Full { .. } => ErrorCode::ClusterFull,
+            Self::TooLarge { .. } => ErrorCode::ClusterObjectTooLarge,
+            Self::Denied { .. } => ErrorCode::ClusterDenied,
+            Self::NotSetUp { .. } => ErrorCode::ClusterNotSetUp,
+            Self::ServerTooOld { .. } => ErrorCode::ClusterServerTooOld,
+            Self::Unreadable { .. } => ErrorCode::ClusterUnreadable,
+        }
+    }
+
+    /// Returns public code and message with hints.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Unreachable { .. } => body.hint(
+                "check the address, and that the server runs and can be reached from this host",
+            ),
+            Self::Full { .. } => body.hint(
+                "wait until tasks have ended, or raise the limits with `wp-codebox cluster setup`",
+            ),
+            Self::Denied { .. } => {
+                body.hint("`wp-codebox cluster permissions` prints what an account needs")
+            }
+            Self::NotSetUp { .. } => body.hint(
+                "run `wp-codebox cluster setup` once, with an account that may create streams",
+            ),
+            Self::ServerTooOld { .. } => body.hint("install a newer nats-server"),
+            Self::Changed
+            | Self::Missing { .. }
+            | Self::TooLarge { .. }
+            | Self::Unreadable { .. } => body,
+        }
+    }
+}
+
+/// An object of a submitter. Objects never change; each name stands for one content.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectName {
+    /// A task document, named by its digest.
+    Task(Sha256Hex),
+    /// A layer: the files of a mount or of WordPress, named by its digest.
+    Layer(Sha256Hex),
+    /// The result of a run in one epoch.
+    Result {
+        /// Run.
+        run: wp_codebox_contracts::RunId,
+        /// Epoch of the claim.
+        epoch: u64,
+    },
+}
+
+impl ObjectName {
+    /// Returns the name on the server, such as `layer.<digest>`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Task(digest) => format!("task.{digest}"),
+            Self::Layer(digest) => format!("layer.{digest}"),
+            Self::Result { run, epoch } => format!("result.{run}.{epoch}"),
+        }
+    }
+}
+
+/// A message that this process has and no other one, until it answers or its time is over.
+pub trait Delivery: Send {
+    /// Returns the run of the message.
+    fn key(&self) -> &RunKey;
+    /// Removes the message. Called after the record is terminal.
+    fn ack(self: Box<Self>) -> Result<(), BusError>;
+    /// Gives the message back; it is delivered again after this time.
+    fn retry(self: Box<Self>, after: Duration) -> Result<(), BusError>;
+    /// Starts the time for an answer again.
+    fn working(&self) -> Result<(), BusError>;
+}
+
+/// Changes of one record, from its present value on.
+pub trait RecordWatch: Send {
+    /// Returns the next value; `None` at the time limit. A removed record is [`BusError::Missing`].
+    fn next(&mut self, wait: Duration) -> Result<Option<Versioned<Record>>, BusError>;
+}
+
+/// Events of one run, in order. Events that are sent while the connection is down are lost.
+pub trait Events: Send {
+    /// Returns the next event; `None` at the time limit.
+    fn next(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError>;
+}
+
+/// Keeps a function registered that answers requests for secrets; dropping it ends that.
+pub trait Answering: Send {}
+
+/// Returns the answer to a request for secrets, or `None` to stay silent.
+pub type Answer = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
+
+/// A message server.
+pub trait Bus: Send + Sync {
+    /// Returns a record.
+    fn record(&self, key: &RunKey) -> Result<Option<Versioned<Record>>, BusError>;
+    /// Creates a record; [`BusError::Changed`] if there is one with this key.
+    fn create_record(&self, record: &Record) -> Result<Revision, BusError>;
+    /// Replaces a record; [`BusError::Changed`] unless its revision is `at`.
+    fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError>;
+    /// Removes a record for good.
+    fn remove_record(&self, key: &RunKey) -> Result<(), BusError>;
+    /// Returns all records, or those of one submitter.
+    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError>;
+    /// Follows a record.
+    fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError>;
+
+    /// Puts a message into the queue. The server drops one whose id it has seen lately.
+    fn publish(&self, queue: &Queue, key: &RunKey, message_id: &str) -> Result<(), BusError>;
+    /// Returns the queues that are set up.
+    fn queues(&self) -> Result<Vec<Queue>, BusError>;
+    /// Takes a message from a queue without waiting.
+    fn pull(&self, queue: &Queue) -> Result<Option<Box<dyn Delivery>>, BusError>;
+    /// Waits until a message may have come into one of the queues since the last call, or until the
+    /// time limit.
+    fn wait_for_message(&self, wait: Duration) -> Result<(), BusError>;
+    /// Returns whether a queue has neither waiting messages nor delivered ones without an answer.
+    fn is_empty(&self, queue: &Queue) -> Result<bool, BusError>;
+
+    /// Stores the heartbeat of a node.
+    fn beat(&self, host: &HostRecord) -> Result<Revision, BusError>;
+    /// Returns the last heartbeat of each node.
+    fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError>;
+    /// Removes the heartbeat of a node that leaves.
+    fn remove_host(&self, host: &crate::names::NodeName) -> Result<(), BusError>;
+
+    /// Returns whether an object is stored completely.
+    fn has_object(&self, of: &SubmitterName, name: &ObjectName) -> Result<bool, BusError>;
+    /// Stores an object. An object with this name stays as it is or gets the same content.
+    fn put_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        content: &mut (dyn Read + Send),
+    ) -> Result<(), BusError>;
+    /// Writes an object to `to`; the caller compares its digest.
+    fn get_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        to: &mut (dyn Write + Send),
+    ) -> Result<(), BusError>;
+    /// Returns names and sizes of all objects of a submitter, in the form of
+    /// [`ObjectName::to_text`].
+    fn objects(&self, of: &SubmitterName) -> Result<Vec<(String, u64)>, BusError>;
+    /// Removes an object; removing a missing one is no error.
+    fn remove_object(&self, of: &SubmitterName, name: &str) -> Result<(), BusError>;
+
+    /// Asks the process that submitted a run for its secrets.
+    fn ask(&self, key: &RunKey, request: &[u8], wait: Duration) -> Result<Vec<u8>, BusError>;
+    /// Answers requests for the secrets of a run.
+    fn answer(&self, key: &RunKey, answer: Answer) -> Result<Box<dyn Answering>, BusError>;
+
+    /// Sends an event of a run to those who follow it now.
+    fn emit(&self, key: &RunKey, event: &[u8]) -> Result<(), BusError>;
+    /// Follows the events of a run.
+    fn follow(&self, key: &RunKey) -> Result<Box<dyn Events>, BusError>;
+}

@@ -1,0 +1,9 @@
+//! Runs on many hosts. A submitter writes the record of a run and puts a message into a queue of a
+//! message server; a node claims the run, runs it and stores its result. Delivery of messages is at
+//! least once; the record changes by compare-and-set only, so each run ends once.
+#![forbid(unsafe_code)]
+
+pub mod bus;
+pub mod host;
+pub mod names;
+pub mod record;
