@@ -7,6 +7,7 @@ use crate::host::HostRecord;
 use crate::names::{Queue, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
@@ -144,13 +145,15 @@ impl ObjectName {
 }
 
 /// A message that this process has and no other one, until it answers or its time is over.
-pub trait Delivery: Send {
+pub trait Delivery: Send + Sync {
     /// Returns the run of the message.
     fn key(&self) -> &RunKey;
+    /// Returns how often the message was delivered, this time included.
+    fn deliveries(&self) -> u64;
     /// Removes the message. Called after the record is terminal.
-    fn ack(self: Box<Self>) -> Result<(), BusError>;
+    fn ack(&self) -> Result<(), BusError>;
     /// Gives the message back; it is delivered again after this time.
-    fn retry(self: Box<Self>, after: Duration) -> Result<(), BusError>;
+    fn retry(&self, after: Duration) -> Result<(), BusError>;
     /// Starts the time for an answer again.
     fn working(&self) -> Result<(), BusError>;
 }
@@ -193,7 +196,7 @@ pub trait Bus: Send + Sync {
     /// Returns the queues that are set up.
     fn queues(&self) -> Result<Vec<Queue>, BusError>;
     /// Takes a message from a queue without waiting.
-    fn pull(&self, queue: &Queue) -> Result<Option<Box<dyn Delivery>>, BusError>;
+    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError>;
     /// Waits until a message may have come into one of the queues since the last call, or until the
     /// time limit.
     fn wait_for_message(&self, wait: Duration) -> Result<(), BusError>;

@@ -4,6 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod bus;
+pub mod claim;
+pub mod held;
 pub mod host;
+pub mod lease;
 pub mod names;
+pub mod node;
 pub mod record;
+pub mod schedule;
+pub mod submit;
+pub mod work;

@@ -1,0 +1,170 @@
+//! The changes of a record: pure functions from one record to the next. The caller stores the next
+//! one by compare-and-set, and asks again with the present record if that fails.
+
+use crate::lease::Lease;
+use crate::names::{Queue, RunKey};
+use crate::record::{Claimant, End, PROTOCOL, Record, State};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+
+/// What a process does that has the message of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Claim {
+    /// Store this record, then run the task in its epoch.
+    Take(Box<Record>),
+    /// Store this record, which is terminal, then remove the message.
+    End(Box<Record>),
+    /// The run has ended: remove the message.
+    Ended,
+    /// Another process, or another thread of this one, has the run: give the message back.
+    Held,
+    /// A newer program wrote the record: give the message back.
+    Newer,
+}
+
+/// What a process does that has finished a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finish {
+    /// Store this record.
+    Store(Box<Record>),
+    /// The record has this end already; an earlier attempt to store it had its effect.
+    Stored,
+    /// The run belongs to a later claim, or ended without this process. The result stays on the
+    /// server as evidence and counts for nothing.
+    Fenced,
+}
+
+impl Record {
+    /// Returns the record of a new run.
+    #[must_use]
+    pub fn submitted(
+        key: RunKey,
+        queue: Queue,
+        task: Sha256Hex,
+        max_tries: u32,
+        created_at: String,
+    ) -> Self {
+        Self {
+            protocol: PROTOCOL,
+            key,
+            queue,
+            task,
+            epoch: 0,
+            max_tries,
+            cancelled: false,
+            created_at,
+            state: State::Queued,
+        }
+    }
+
+    /// Returns whether the run has ended.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self.state, State::Terminal { .. })
+    }
+
+    /// Decides what the process `by`, which has the run's message, does. `lease` tells whether the
+    /// process that claimed the run is alive; it is asked only about a claim.
+    #[must_use]
+    pub fn claim(&self, by: &Claimant, lease: impl FnOnce(&Claimant) -> Lease) -> Claim {
+        if self.protocol > PROTOCOL {
+            return Claim::Newer;
+        }
+        let last = match &self.state {
+            State::Terminal { .. } => return Claim::Ended,
+            State::Queued => None,
+            State::Claimed { by: holder } => match lease(holder) {
+                Lease::Live => return Claim::Held,
+                Lease::Expired => Some(holder),
+            },
+        };
+        if self.cancelled {
+            let error = ErrorBody::new(
+                ErrorCode::RunCancelled,
+                "the run was cancelled before a node ran it",
+            );
+            return Claim::End(Box::new(self.ended_by(None, End::Error { error })));
+        }
+        if self.epoch >= u64::from(self.max_tries) {
+            let error = self.exhausted(last);
+            return Claim::End(Box::new(self.ended_by(last.cloned(), End::Error { error })));
+        }
+        Claim::Take(Box::new(Self {
+            protocol: PROTOCOL,
+            epoch: self.epoch + 1,
+            state: State::Claimed { by: by.clone() },
+            ..self.clone()
+        }))
+    }
+
+    fn exhausted(&self, last: Option<&Claimant>) -> ErrorBody {
+        let last = last.map_or_else(String::new, |by| format!("; the last one was {}", by.node));
+        ErrorBody::new(
+            ErrorCode::ClusterTriesExhausted,
+            format!(
+                "{} of {} nodes that claimed the run died, or lost their connection, before its end{last}",
+                self.epoch, self.max_tries
+            ),
+        )
+        .hint("the task may end the nodes that run it: look at their logs and limits before it is submitted again")
+    }
+
+    /// Decides how the process `by` stores the end of the run that it claimed in `epoch`. `self` is
+    /// the present record.
+    #[must_use]
+    pub fn finish(&self, by: &Claimant, epoch: u64, end: &End) -> Finish {
+        match &self.state {
+            State::Claimed { by: holder } if holder == by && self.epoch == epoch => {
+                Finish::Store(Box::new(self.ended_by(Some(by.clone()), end.clone())))
+            }
+            State::Terminal {
+                by: Some(holder),
+                end: stored,
+            } if holder == by && self.epoch == epoch && stored == end => Finish::Stored,
+            State::Queued | State::Claimed { .. } | State::Terminal { .. } => Finish::Fenced,
+        }
+    }
+
+    /// Decides how the process `by` gives up a claim, so that another node can run the task. A run
+    /// whose tries are used up ends with `error`, the reason of the last node.
+    #[must_use]
+    pub fn release(&self, by: &Claimant, epoch: u64, error: &ErrorBody) -> Finish {
+        match &self.state {
+            State::Claimed { by: holder } if holder == by && self.epoch == epoch => {
+                if self.epoch >= u64::from(self.max_tries) {
+                    let end = End::Error {
+                        error: error.clone(),
+                    };
+                    return Finish::Store(Box::new(self.ended_by(Some(by.clone()), end)));
+                }
+                Finish::Store(Box::new(Self {
+                    state: State::Queued,
+                    ..self.clone()
+                }))
+            }
+            State::Queued | State::Claimed { .. } | State::Terminal { .. } => Finish::Fenced,
+        }
+    }
+
+    /// Returns the record with the submitter's wish to end the run; `None` if it has that already or
+    /// the run has ended.
+    #[must_use]
+    pub fn cancel(&self) -> Option<Self> {
+        (!self.cancelled && !self.is_terminal()).then(|| Self {
+            cancelled: true,
+            ..self.clone()
+        })
+    }
+
+    /// Returns whether the process `by` still has the run in this epoch.
+    #[must_use]
+    pub fn is_held_by(&self, by: &Claimant, epoch: u64) -> bool {
+        self.epoch == epoch && matches!(&self.state, State::Claimed { by: holder } if holder == by)
+    }
+
+    fn ended_by(&self, by: Option<Claimant>, end: End) -> Self {
+        Self {
+            state: State::Terminal { by, end },
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Leases: whether the process that claimed a run is alive, as this host sees it.
+//!
+//! A heartbeat counts when its revision changes. The time since the last change is measured with the
+//! monotonic clock of this host; no time of another host and no expiry on the server is used. A
+//! lease that expires too early costs a repeated run, never a second end: the epoch decides.
+
+use crate::host::HostRecord;
+use crate::names::NodeName;
+use crate::record::{Claimant, Revision, Versioned};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Whether a claim stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// Its process shows signs of life, or was not observed for long enough.
+    Live,
+    /// Its process is gone.
+    Expired,
+}
+
+/// What this host has observed of the others.
+#[derive(Debug)]
+pub struct Leases {
+    limit: Duration,
+    seen: BTreeMap<NodeName, Seen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    /// `None`: the node has no heartbeat on the server.
+    beat: Option<(String, Revision)>,
+    since: Duration,
+}
+
+impl Leases {
+    /// Returns an observer for which a lease expires after this time without a heartbeat.
+    #[must_use]
+    pub const fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Takes note of the present heartbeats. `now` is the time since some start, by the monotonic
+    /// clock.
+    pub fn observe(&mut self, now: Duration, hosts: &[Versioned<HostRecord>]) {
+        let mut beats = BTreeMap::new();
+        for host in hosts {
+            let claimant = &host.value.claimant;
+            let beat = (claimant.instance.clone(), host.revision);
+            beats.insert(claimant.node.clone(), beat);
+        }
+        for (node, seen) in &mut self.seen {
+            let beat = beats.remove(node);
+            if seen.beat != beat {
+                *seen = Seen { beat, since: now };
+            }
+        }
+        for (node, beat) in beats {
+            let seen = Seen {
+                beat: Some(beat),
+                since: now,
+            };
+            self.seen.insert(node, seen);
+        }
+    }
+
+    /// Returns whether a claim of this process stands. The first question about a node that was
+    /// never seen starts its time.
+    pub fn lease(&mut self, now: Duration, claimant: &Claimant) -> Lease {
+        let seen = self.seen.entry(claimant.node.clone()).or_insert(Seen {
+            beat: None,
+            since: now,
+        });
+        let other = |(instance, _): &(String, Revision)| *instance != claimant.instance;
+        // A node takes its name over from an earlier process only when that one is dead.
+        if seen.beat.as_ref().is_some_and(other) || now.saturating_sub(seen.since) >= self.limit {
+            return Lease::Expired;
+        }
+        Lease::Live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_contracts::Sha256Hex;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn claimant(instance: &str) -> Claimant {
+        Claimant {
+            node: NodeName::new("a").unwrap(),
+            instance: instance.to_owned(),
+        }
+    }
+
+    fn beat(instance: &str, revision: u64) -> Versioned<HostRecord> {
+        Versioned {
+            value: HostRecord {
+                protocol: 1,
+                claimant: claimant(instance),
+                version: "1".to_owned(),
+                key_id: Sha256Hex::zero(),
+                capabilities: Vec::new(),
+                capacity: 1,
+                running: 0,
+                draining: false,
+                beat: revision,
+            },
+            revision: Revision(revision),
+        }
+    }
+
+    #[test]
+    fn lease_expires_when_the_revision_is_unchanged_for_the_limit_and_not_before() {
+        let mut leases = Leases::new(LIMIT);
+        leases.observe(at(0), &[beat("1", 5)]);
+        leases.observe(at(9), &[beat("1", 5)]);
+        assert_eq!(leases.lease(at(9), &claimant("1")), Lease::Live);
+        assert_eq!(leases.lease(at(10), &claimant("1")), Lease::Expired);
+        leases.observe(at(10), &[beat("1", 6)]);
+        assert_eq!(leases.lease(at(19), &claimant("1")), Lease::Live);
+    }
+
+    #[test]
+    fn lease_of_an_earlier_process_of_a_node_expires_with_the_first_heartbeat_of_the_next_one() {
+        let mut leases = Leases::new(LIMIT);
+        leases.observe(at(0), &[beat("1", 5)]);
+        assert_eq!(leases.lease(at(1), &claimant("1")), Lease::Live);
+        leases.observe(at(2), &[beat("2", 6)]);
+        assert_eq!(leases.lease(at(2), &claimant("1")), Lease::Expired);
+        assert_eq!(leases.lease(at(2), &claimant("2")), Lease::Live);
+    }
+
+    #[test]
+    fn node_without_a_heartbeat_is_given_the_limit_from_the_first_question_or_its_removal() {
+        let mut leases = Leases::new(LIMIT);
+        assert_eq!(leases.lease(at(50), &claimant("1")), Lease::Live);
+        assert_eq!(leases.lease(at(60), &claimant("1")), Lease::Expired);
+        leases.observe(at(60), &[beat("1", 7)]);
+        leases.observe(at(61), &[]);
+        assert_eq!(leases.lease(at(70), &claimant("1")), Lease::Live);
+        assert_eq!(leases.lease(at(71), &claimant("1")), Lease::Expired);
+    }
+}

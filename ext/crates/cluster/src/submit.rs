@@ -1,0 +1,225 @@
+//! The side of the submitter: creates the record of a run, follows it, and asks for its end.
+
+use crate::bus::{Bus, BusError};
+use crate::names::RunKey;
+use crate::record::{Claimant, Record, State, Versioned};
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+
+use crate::names::SubmitterName;
+
+/// Longest wait of a thread for a change or an event, before it looks whether it is still needed.
+const SLICE: Duration = Duration::from_secs(1);
+/// Pause before a request to a server that did not answer is repeated.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether a submission made a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// It did.
+    Created,
+    /// The run was there already, with the same task.
+    Existing,
+}
+
+/// What a follower of a run sees.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// The run waits for a node.
+    Queued,
+    /// A node runs it.
+    Claimed {
+        /// The process.
+        by: Claimant,
+        /// Number of the claim.
+        epoch: u64,
+    },
+    /// An event of the run. Events may be lost.
+    Event(Vec<u8>),
+    /// The message server does not answer. The run goes on meanwhile.
+    Trouble(BusError),
+}
+
+/// Returns the id of the run that a submitter's idempotency key stands for.
+#[must_use]
+pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
+    let mut hash = Sha256::new();
+    // The name has no byte 0, so no other pair has the same bytes.
+    hash.update(submitter.as_str());
+    hash.update([0]);
+    hash.update(idempotency_key);
+    RunId::from_digest(&Sha256Hex::from_bytes(&hash.finalize().into()))
+}
+
+/// Creates the run of a record and puts its message into its queue. The objects of the task must be
+/// stored. Repeating a submission that failed is safe.
+///
+/// # Errors
+/// `wp_codebox_cluster_conflict` if the key stands for a run with another task; those of the message
+/// server.
+pub fn submit(bus: &dyn Bus, record: &Record) -> Result<Submitted, ErrorBody> {
+    let made = match bus.create_record(record) {
+        Ok(_) => Submitted::Created,
+        Err(BusError::Changed) => {
+            let present = bus.record(&record.key).map_err(|e| e.body())?;
+            let Some(present) = present else {
+                return Err(BusError::Changed.body());
+            };
+            if present.value.task != record.task {
+                return Err(ErrorBody::new(
+                    ErrorCode::ClusterConflict,
+                    format!(
+                        "the idempotency key belongs to the run {} with another task",
+                        record.key.run
+                    ),
+                )
+                .hint("use a new key for a new task"));
+            }
+            if present.value.state != State::Queued {
+                return Ok(Submitted::Existing);
+            }
+            Submitted::Existing
+        }
+        Err(error) => return Err(error.body()),
+    };
+    let id = format!("{}.0", record.key.run);
+    bus.publish(&record.queue, &record.key, &id)
+        .map_err(|e| e.body())?;
+    Ok(made)
+}
+
+/// Asks for the end of a run. A node that has it ends it and stores its work.
+///
+/// # Errors
+/// Those of the message server; [`BusError::Missing`] if there is no such run.
+pub fn cancel(bus: &dyn Bus, key: &RunKey) -> Result<(), BusError> {
+    loop {
+        let Some(present) = bus.record(key)? else {
+            return Err(BusError::Missing {
+                what: format!("run {}", key.run),
+            });
+        };
+        let Some(next) = present.value.cancel() else {
+            return Ok(());
+        };
+        match bus.update_record(&next, present.revision) {
+            Err(BusError::Changed) => {}
+            other => return other.map(|_| ()),
+        }
+    }
+}
+
+enum Heard {
+    Record(Versioned<Record>),
+    Event(Vec<u8>),
+    Trouble(BusError),
+}
+
+/// Follows a run to its end and returns its last record. `cancelled` is asked once a second; when it
+/// returns true, the end of the run is asked for. A server that does not answer is asked again for
+/// at most `patience`.
+///
+/// # Errors
+/// The server did not answer for too long, or the record is gone.
+pub fn follow(
+    bus: &Arc<dyn Bus>,
+    key: &RunKey,
+    patience: Duration,
+    cancelled: &dyn Fn() -> bool,
+    seen: &mut dyn FnMut(Seen),
+) -> Result<Record, BusError> {
+    let (sender, heard) = mpsc::channel();
+    let records = (Arc::clone(bus), key.clone(), sender.clone());
+    std::thread::spawn(move || watch_record(&records.0, &records.1, &records.2));
+    let events = (Arc::clone(bus), key.clone(), sender);
+    std::thread::spawn(move || watch_events(&events.0, &events.1, &events.2));
+    let mut asked = false;
+    let mut answered = Instant::now();
+    let mut last = None;
+    loop {
+        if !asked && cancelled() {
+            asked = cancel(bus.as_ref(), key).is_ok();
+        }
+        match heard.recv_timeout(SLICE) {
+            Ok(Heard::Record(row)) => {
+                answered = Instant::now();
+                let now = match &row.value.state {
+                    State::Terminal { .. } => return Ok(row.value),
+                    State::Queued => Seen::Queued,
+                    State::Claimed { by } => Seen::Claimed {
+                        by: by.clone(),
+                        epoch: row.value.epoch,
+                    },
+                };
+                if last.as_ref() != Some(&now) {
+                    last = Some(now.clone());
+                    seen(now);
+                }
+            }
+            Ok(Heard::Event(event)) if event.is_empty() => {}
+            Ok(Heard::Event(event)) => seen(Seen::Event(event)),
+            Ok(Heard::Trouble(error)) => {
+                let is_over = match error {
+                    BusError::Unreachable { .. } => answered.elapsed() >= patience,
+                    _ => true,
+                };
+                if is_over {
+                    return Err(error);
+                }
+                seen(Seen::Trouble(error));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Sends each value of the record until nobody listens.
+fn watch_record(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
+    loop {
+        let ended = bus.watch(key).and_then(|mut watch| {
+            loop {
+                if let Some(row) = watch.next(SLICE)? {
+                    let is_terminal = row.value.is_terminal();
+                    if to.send(Heard::Record(row)).is_err() || is_terminal {
+                        return Ok(());
+                    }
+                } else if let Some(row) = bus.record(key)? {
+                    // The server answers, so the follower's patience begins again.
+                    if to.send(Heard::Record(row)).is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        });
+        match ended {
+            Ok(()) => return,
+            Err(error) => {
+                if to.send(Heard::Trouble(error)).is_err() {
+                    return;
+                }
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn watch_events(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
+    // Events are a convenience: without them the record still tells the end.
+    let Ok(mut events) = bus.follow(key) else {
+        return;
+    };
+    while let Ok(event) = events.next(SLICE) {
+        let Some(event) = event else {
+            // An empty event asks whether anybody listens.
+            if to.send(Heard::Event(Vec::new())).is_err() {
+                return;
+            }
+            continue;
+        };
+        if to.send(Heard::Event(event)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The code of a node under drawn faults: a process dies before or after any request to the server,
+//! does not get the answer to one, or stops at one while other processes go on.
+
+use crate::memory::{Memory, queue, record, submitter};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wp_codebox_cluster::bus::{
+    Answer, Answering, Bus, BusError, Delivery, Events, ObjectName, RecordWatch,
+};
+use wp_codebox_cluster::held::{HeldRun, HeldRuns};
+use wp_codebox_cluster::host::HostRecord;
+use wp_codebox_cluster::lease::Lease;
+use wp_codebox_cluster::names::{NodeName, Queue, RunKey, SubmitterName};
+use wp_codebox_cluster::node::sweep;
+use wp_codebox_cluster::record::{Claimant, End, Record, Revision, State, Versioned};
+use wp_codebox_cluster::submit::{Submitted, cancel, submit};
+use wp_codebox_cluster::work::{Executor, Worker};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, Sha256Hex};
+
+const MAX_TRIES: u32 = 3;
+
+/// What goes wrong at a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    /// The process dies before it.
+    DiesBefore,
+    /// The process dies after it had its effect.
+    DiesAfter,
+    /// It has its effect, but the answer is lost.
+    AnswerLost,
+    /// The process stops before it while the next turn of the script is played.
+    Stops,
+    /// The submitter cancels the run before it.
+    Cancelled,
+    /// Nothing.
+    None,
+}
+
+/// One process that gets the message.
+#[derive(Debug, Clone)]
+struct Turn {
+    node: u8,
+    at: u32,
+    fault: Fault,
+    /// What the process believes of the others.
+    is_expired: bool,
+    /// Whether the host cannot run the task.
+    is_released: bool,
+}
+
+type Script = Arc<Mutex<VecDeque<Turn>>>;
+
+/// The server as one process sees it.
+#[derive(Clone)]
+struct Process {
+    server: Memory,
+    key: RunKey,
+    turn: Turn,
+    script: Script,
+    calls: Arc<AtomicU32>,
+    is_dead: Arc<AtomicBool>,
+}
+
+fn killed() -> BusError {
+    BusError::NotSetUp {
+        detail: "this process is dead".to_owned(),
+    }
+}
+
+impl Process {
+    fn step<T>(&self, request: impl FnOnce(&Memory) -> Result<T, BusError>) -> Result<T, BusError> {
+        if self.is_dead.load(Ordering::SeqCst) {
+            return Err(killed());
+        }
+        if self.calls.fetch_add(1, Ordering::SeqCst) != self.turn.at {
+            return request(&self.server);
+        }
+        match self.turn.fault {
+            Fault::None => {}
+            Fault::Cancelled => cancel(&self.server, &self.key).unwrap(),
+            Fault::Stops => {
+                self.server.redeliver();
+                play(&self.server, &self.key, &self.script);
+            }
+            Fault::DiesBefore => {
+                self.is_dead.store(true, Ordering::SeqCst);
+                return Err(killed());
+            }
+            Fault::DiesAfter => {
+                let _ = request(&self.server);
+                self.is_dead.store(true, Ordering::SeqCst);
+                return Err(killed());
+            }
+            Fault::AnswerLost => {
+                let _ = request(&self.server);
+                return Err(BusError::Unreachable {
+                    detail: "the answer is lost".to_owned(),
+                });
+            }
+        }
+        request(&self.server)
+    }
+}
+
+struct ProcessDelivery {
+    process: Process,
+    delivery: Arc<dyn Delivery>,
+}
+
+impl Delivery for ProcessDelivery {
+    fn key(&self) -> &RunKey {
+        self.delivery.key()
+    }
+    fn deliveries(&self) -> u64 {
+        self.delivery.deliveries()
+    }
+    fn ack(&self) -> Result<(), BusError> {
+        self.process.step(|_| self.delivery.ack())
+    }
+    fn retry(&self, after: Duration) -> Result<(), BusError> {
+        self.process.step(|_| self.delivery.retry(after))
+    }
+    fn working(&self) -> Result<(), BusError> {
+        self.process.step(|_| self.delivery.working())
+    }
+}
+
+impl Bus for Process {
+    fn record(&self, key: &RunKey) -> Result<Option<Versioned<Record>>, BusError> {
+        self.step(|server| server.record(key))
+    }
+    fn create_record(&self, record: &Record) -> Result<Revision, BusError> {
+        self.step(|server| server.create_record(record))
+    }
+    fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError> {
+        self.step(|server| server.update_record(record, at))
+    }
+    fn remove_record(&self, key: &RunKey) -> Result<(), BusError> {
+        self.step(|server| server.remove_record(key))
+    }
+    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError> {
+        self.step(|server| server.records(of))
+    }
+    fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError> {
+        self.step(|server| server.watch(key))
+    }
+    fn publish(&self, queue: &Queue, key: &RunKey, message_id: &str) -> Result<(), BusError> {
+        self.step(|server| server.publish(queue, key, message_id))
+    }
+    fn queues(&self) -> Result<Vec<Queue>, BusError> {
+        self.step(Bus::queues)
+    }
+    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+        let process = self.clone();
+        let pulled = self.step(|server| server.pull(queue))?;
+        Ok(pulled.map(|delivery| {
+            let wrapped: Arc<dyn Delivery> = Arc::new(ProcessDelivery { process, delivery });
+            wrapped
+        }))
+    }
+    fn wait_for_message(&self, wait: Duration) -> Result<(), BusError> {
+        self.step(|server| server.wait_for_message(wait))
+    }
+    fn is_empty(&self, queue: &Queue) -> Result<bool, BusError> {
+        self.step(|server| server.is_empty(queue))
+    }
+    fn beat(&self, host: &HostRecord) -> Result<Revision, BusError> {
+        self.step(|server| server.beat(host))
+    }
+    fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError> {
+        self.step(Bus::hosts)
+    }
+    fn remove_host(&self, host: &NodeName) -> Result<(), BusError> {
+        self.step(|server| server.remove_host(host))
+    }
+    fn has_object(&self, of: &SubmitterName, name: &ObjectName) -> Result<bool, BusError> {
+        self.step(|server| server.has_object(of, name))
+    }
+    fn put_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        content: &mut (dyn Read + Send),
+    ) -> Result<(), BusError> {
+        self.step(|server| server.put_object(of, name, content))
+    }
+    fn get_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        to: &mut (dyn Write + Send),
+    ) -> Result<(), BusError> {
+        self.step(|server| server.get_object(of, name, to))
+    }
+    fn objects(&self, of: &SubmitterName) -> Result<Vec<(String, u64)>, BusError> {
+        self.step(|server| server.objects(of))
+    }
+    fn remove_object(&self, of: &SubmitterName, name: &str) -> Result<(), BusError> {
+        self.step(|server| server.remove_object(of, name))
+    }
+    fn ask(&self, key: &RunKey, request: &[u8], wait: Duration) -> Result<Vec<u8>, BusError> {
+        self.step(|server| server.ask(key, request, wait))
+    }
+    fn answer(&self, key: &RunKey, answer: Answer) -> Result<Box<dyn Answering>, BusError> {
+        self.step(|server| server.answer(key, answer))
+    }
+    fn emit(&self, key: &RunKey, event: &[u8]) -> Result<(), BusError> {
+        self.step(|server| server.emit(key, event))
+    }
+    fn follow(&self, key: &RunKey) -> Result<Box<dyn Events>, BusError> {
+        self.step(|server| server.follow(key))
+    }
+}
+
+struct Tool<'a>(&'a Process);
+
+impl Executor for Tool<'_> {
+    fn execute(&self, record: &Record, _: &HeldRun) -> Result<End, ErrorBody> {
+        if self.0.turn.is_released {
+            return Err(ErrorBody::new(ErrorCode::Busy, "no room"));
+        }
+        let name = ObjectName::Result {
+            run: record.key.run.clone(),
+            epoch: record.epoch,
+        };
+        let stored = self
+            .0
+            .put_object(&record.key.submitter, &name, &mut &b"result"[..]);
+        stored.map_err(|error| error.body())?;
+        Ok(End::Result {
+            outcome: Outcome::Succeeded,
+            sha256: record.task.clone(),
+            bytes: record.epoch,
+        })
+    }
+}
+
+/// Plays the next turn of the script, if there is one: the process takes the message if it can, and
+/// once more if an answer was lost.
+fn play(server: &Memory, key: &RunKey, script: &Script) -> bool {
+    let mut turns = script.lock().unwrap();
+    let Some(turn) = turns.pop_front() else {
+        return false;
+    };
+    // Unique for each process, as the random ids are.
+    let number = turns.len();
+    drop(turns);
+    let me = Claimant {
+        node: NodeName::new(&format!("node-{}", turn.node)).unwrap(),
+        instance: number.to_string(),
+    };
+    let is_expired = turn.is_expired;
+    let process = Process {
+        server: server.clone(),
+        key: key.clone(),
+        turn,
+        script: Arc::clone(script),
+        calls: Arc::default(),
+        is_dead: Arc::default(),
+    };
+    let held = HeldRuns::default();
+    let worker = Worker {
+        bus: &process,
+        me: &me,
+        held: &held,
+        lease: &|_| {
+            if is_expired {
+                Lease::Expired
+            } else {
+                Lease::Live
+            }
+        },
+        executor: &Tool(&process),
+        patience: Duration::from_secs(60),
+    };
+    for _ in 0..2 {
+        let Ok(Some(delivery)) = process.pull(&queue()) else {
+            break;
+        };
+        match worker.work(&delivery) {
+            Err(BusError::Unreachable { .. }) => server.redeliver(),
+            Ok(_) | Err(_) => break,
+        }
+    }
+    true
+}
+
+fn clean(node: u8) -> Turn {
+    Turn {
+        node,
+        at: 0,
+        fault: Fault::None,
+        is_expired: true,
+        is_released: false,
+    }
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let fault = prop_oneof![
+        3 => Just(Fault::DiesBefore),
+        3 => Just(Fault::DiesAfter),
+        3 => Just(Fault::AnswerLost),
+        4 => Just(Fault::Stops),
+        1 => Just(Fault::Cancelled),
+        1 => Just(Fault::None),
+    ];
+    (
+        0..3_u8,
+        0..9_u32,
+        fault,
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(node, at, fault, is_expired, is_released)| Turn {
+            node,
+            at,
+            fault,
+            is_expired,
+            is_released,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The server in memory panics when a record changes after its end, names a result that is not
+    /// stored, or when a message is removed too early.
+    #[test]
+    fn run_ends_once_whatever_happens_to_its_processes(
+        turns in prop::collection::vec(turn(), 1..8),
+        is_published in any::<bool>(),
+        loses_messages in prop::bool::weighted(0.2),
+    ) {
+        let server = Memory::default();
+        let run = RunId::from_digest(&Sha256Hex::zero());
+        let record = record(&run, MAX_TRIES);
+        // A submitter that dies between the two steps leaves a record without a message.
+        if is_published {
+            prop_assert_eq!(submit(&server, &record).unwrap(), Submitted::Created);
+        } else {
+            server.create_record(&record).unwrap();
+            sweep(&server, &[queue()], |_| Lease::Live).unwrap();
+        }
+        let script: Script = Arc::new(Mutex::new(turns.into()));
+        while play(&server, &record.key, &script) {
+            server.redeliver();
+        }
+        if loses_messages {
+            server.lose_messages();
+        }
+        // From here on nothing goes wrong.
+        for node in 0..2 {
+            sweep(&server, &[queue()], |_| Lease::Expired).unwrap();
+            script.lock().unwrap().push_back(clean(node));
+            server.redeliver();
+            play(&server, &record.key, &script);
+        }
+        let ended = server.present(&record.key);
+        prop_assert!(ended.is_terminal(), "{:?}", ended);
+        prop_assert!(ended.epoch <= u64::from(MAX_TRIES));
+        prop_assert_eq!(server.message_count(), 0);
+        let is_submitted = submit(&server, &record).unwrap();
+        prop_assert_eq!(is_submitted, Submitted::Existing);
+        prop_assert_eq!(server.present(&record.key), ended);
+    }
+}
+
+#[test]
+fn task_that_ends_every_process_it_meets_ends_after_the_allowed_tries() {
+    let server = Memory::default();
+    let run = RunId::from_digest(&Sha256Hex::zero());
+    let record = record(&run, MAX_TRIES);
+    submit(&server, &record).unwrap();
+    let dies = |node| Turn {
+        // Calls: pull, record, update, put_object.
+        at: 3,
+        fault: Fault::DiesBefore,
+        ..clean(node)
+    };
+    let turns = (0..3).map(dies).chain([clean(0)]);
+    let script: Script = Arc::new(Mutex::new(turns.collect()));
+    for tries in 0..4 {
+        assert!(!server.present(&record.key).is_terminal(), "{tries}");
+        assert!(play(&server, &record.key, &script));
+        server.redeliver();
+    }
+    let State::Terminal {
+        end: End::Error { error },
+        ..
+    } = server.present(&record.key).state
+    else {
+        panic!("the run goes on");
+    };
+    assert_eq!(error.code, ErrorCode::ClusterTriesExhausted);
+    assert_eq!(server.message_count(), 0);
+}
+
+#[test]
+fn key_of_another_task_is_refused_and_the_run_stays_as_it_is() {
+    let server = Memory::default();
+    let run = RunId::from_digest(&Sha256Hex::zero());
+    let first = record(&run, MAX_TRIES);
+    submit(&server, &first).unwrap();
+    let other = Record {
+        task: Sha256Hex::zero(),
+        ..first.clone()
+    };
+    let error = submit(&server, &other).unwrap_err();
+    assert_eq!(error.code, ErrorCode::ClusterConflict);
+    assert_eq!(server.present(&first.key), first);
+    assert_eq!(submit(&server, &first).unwrap(), Submitted::Existing);
+    assert_eq!((server.message_count(), submitter().as_str()), (1, "team"));
+}

@@ -1,0 +1,7 @@
+//! Tests of the protocol: a model checker over its steps, and the code itself under drawn orders of
+//! crashes, late hosts and lost messages.
+
+mod crashes;
+mod memory;
+mod model;
+mod nodes;

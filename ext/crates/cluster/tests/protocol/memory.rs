@@ -1,0 +1,371 @@
+//! A message server in memory that watches over the rules of the protocol.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use wp_codebox_cluster::bus::{
+    Answer, Answering, Bus, BusError, Delivery, Events, ObjectName, RecordWatch,
+};
+use wp_codebox_cluster::host::HostRecord;
+use wp_codebox_cluster::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
+use wp_codebox_cluster::record::{End, Record, Revision, State, Versioned};
+use wp_codebox_contracts::{RunId, Sha256Hex};
+
+pub const TASK: &str = "5555555555555555555555555555555555555555555555555555555555555555";
+
+pub fn submitter() -> SubmitterName {
+    SubmitterName::new("team").unwrap()
+}
+
+pub fn queue() -> Queue {
+    Queue {
+        capability: Capability::new("default").unwrap(),
+        priority: Priority::Normal,
+        submitter: submitter(),
+    }
+}
+
+pub fn record(run: &RunId, max_tries: u32) -> Record {
+    let key = RunKey {
+        submitter: submitter(),
+        run: run.clone(),
+    };
+    let task: Sha256Hex = serde_json::from_value(TASK.into()).unwrap();
+    Record::submitted(
+        key,
+        queue(),
+        task,
+        max_tries,
+        "2026-01-01T00:00:00Z".to_owned(),
+    )
+}
+
+struct Message {
+    number: u64,
+    key: RunKey,
+    queue: Queue,
+    /// Number of the delivery that waits for an answer.
+    delivered: Option<u64>,
+    deliveries: u64,
+}
+
+#[derive(Default)]
+struct Inner {
+    revision: u64,
+    records: BTreeMap<RunKey, (Record, u64)>,
+    messages: Vec<Message>,
+    ids: BTreeSet<String>,
+    hosts: BTreeMap<NodeName, (HostRecord, u64)>,
+    objects: BTreeMap<(SubmitterName, String), Vec<u8>>,
+}
+
+/// The server. Its methods panic when a rule of the protocol is broken.
+#[derive(Clone, Default)]
+pub struct Memory {
+    inner: Arc<(Mutex<Inner>, Condvar)>,
+}
+
+impl Memory {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.0.lock().unwrap()
+    }
+
+    /// Makes every message without an answer available again, as the server does after a time.
+    pub fn redeliver(&self) {
+        for message in &mut self.inner().messages {
+            message.delivered = None;
+        }
+        self.inner.1.notify_all();
+    }
+
+    /// Removes all messages, as an operator might.
+    pub fn lose_messages(&self) {
+        self.inner().messages.clear();
+    }
+
+    pub fn present(&self, key: &RunKey) -> Record {
+        self.inner().records[key].0.clone()
+    }
+
+    pub fn message_count(&self) -> usize {
+        self.inner().messages.len()
+    }
+
+    fn change(&self, record: &Record, at: Option<u64>) -> Result<Revision, BusError> {
+        let mut inner = self.inner();
+        let present = inner.records.get(&record.key);
+        if present.map(|(_, revision)| *revision) != at {
+            return Err(BusError::Changed);
+        }
+        if let Some((present, _)) = present {
+            assert!(!present.is_terminal(), "a terminal record was changed");
+            assert!(record.epoch >= present.epoch, "the epoch fell");
+        }
+        if let State::Terminal {
+            end: End::Result { .. },
+            ..
+        } = &record.state
+        {
+            let name = ObjectName::Result {
+                run: record.key.run.clone(),
+                epoch: record.epoch,
+            };
+            let object = (record.key.submitter.clone(), name.to_text());
+            assert!(
+                inner.objects.contains_key(&object),
+                "the record names a result that is not stored"
+            );
+        }
+        inner.revision += 1;
+        let revision = inner.revision;
+        let value = (record.clone(), revision);
+        inner.records.insert(record.key.clone(), value);
+        self.inner.1.notify_all();
+        Ok(Revision(revision))
+    }
+}
+
+struct Delivered {
+    server: Memory,
+    key: RunKey,
+    number: u64,
+    deliveries: u64,
+}
+
+impl Delivery for Delivered {
+    fn key(&self) -> &RunKey {
+        &self.key
+    }
+    fn deliveries(&self) -> u64 {
+        self.deliveries
+    }
+    fn ack(&self) -> Result<(), BusError> {
+        let mut inner = self.server.inner();
+        let is_terminal = |(record, _): &(Record, u64)| record.is_terminal();
+        assert!(
+            inner.records.get(&self.key).is_none_or(is_terminal),
+            "a message was removed before its run had ended"
+        );
+        inner
+            .messages
+            .retain(|message| message.number != self.number);
+        Ok(())
+    }
+    fn retry(&self, _: Duration) -> Result<(), BusError> {
+        for message in &mut self.server.inner().messages {
+            if message.number == self.number && message.delivered == Some(self.deliveries) {
+                message.delivered = None;
+            }
+        }
+        Ok(())
+    }
+    fn working(&self) -> Result<(), BusError> {
+        Ok(())
+    }
+}
+
+struct Watching {
+    server: Memory,
+    key: RunKey,
+    seen: u64,
+}
+
+impl RecordWatch for Watching {
+    fn next(&mut self, wait: Duration) -> Result<Option<Versioned<Record>>, BusError> {
+        let until = Instant::now() + wait;
+        let mut inner = self.server.inner();
+        loop {
+            if let Some((record, revision)) = inner.records.get(&self.key) {
+                if *revision > self.seen {
+                    self.seen = *revision;
+                    return Ok(Some(Versioned {
+                        value: record.clone(),
+                        revision: Revision(*revision),
+                    }));
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            inner = self.server.inner.1.wait_timeout(inner, left).unwrap().0;
+        }
+    }
+}
+
+struct NoEvents;
+
+impl Events for NoEvents {
+    fn next(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        std::thread::sleep(wait);
+        Ok(None)
+    }
+}
+
+impl Answering for NoEvents {}
+
+impl Bus for Memory {
+    fn record(&self, key: &RunKey) -> Result<Option<Versioned<Record>>, BusError> {
+        let inner = self.inner();
+        let row = inner.records.get(key);
+        Ok(row.map(|(record, revision)| Versioned {
+            value: record.clone(),
+            revision: Revision(*revision),
+        }))
+    }
+    fn create_record(&self, record: &Record) -> Result<Revision, BusError> {
+        self.change(record, None)
+    }
+    fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError> {
+        self.change(record, Some(at.0))
+    }
+    fn remove_record(&self, key: &RunKey) -> Result<(), BusError> {
+        self.inner().records.remove(key);
+        Ok(())
+    }
+    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError> {
+        let inner = self.inner();
+        let rows = inner.records.iter();
+        let rows = rows.filter(|(key, _)| of.is_none_or(|of| key.submitter == *of));
+        Ok(rows
+            .map(|(_, (record, revision))| Versioned {
+                value: record.clone(),
+                revision: Revision(*revision),
+            })
+            .collect())
+    }
+    fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError> {
+        Ok(Box::new(Watching {
+            server: self.clone(),
+            key: key.clone(),
+            seen: 0,
+        }))
+    }
+    fn publish(&self, queue: &Queue, key: &RunKey, message_id: &str) -> Result<(), BusError> {
+        let mut inner = self.inner();
+        if !inner.ids.insert(message_id.to_owned()) {
+            return Ok(());
+        }
+        inner.revision += 1;
+        let number = inner.revision;
+        inner.messages.push(Message {
+            number,
+            key: key.clone(),
+            queue: queue.clone(),
+            delivered: None,
+            deliveries: 0,
+        });
+        self.inner.1.notify_all();
+        Ok(())
+    }
+    fn queues(&self) -> Result<Vec<Queue>, BusError> {
+        Ok(vec![queue()])
+    }
+    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+        let mut inner = self.inner();
+        let mut messages = inner.messages.iter_mut();
+        let next = messages.find(|row| row.queue == *queue && row.delivered.is_none());
+        Ok(next.map(|message| {
+            message.deliveries += 1;
+            message.delivered = Some(message.deliveries);
+            let delivered: Arc<dyn Delivery> = Arc::new(Delivered {
+                server: self.clone(),
+                key: message.key.clone(),
+                number: message.number,
+                deliveries: message.deliveries,
+            });
+            delivered
+        }))
+    }
+    fn wait_for_message(&self, wait: Duration) -> Result<(), BusError> {
+        let inner = self.inner();
+        let _ = self
+            .inner
+            .1
+            .wait_timeout(inner, wait.min(Duration::from_millis(20)));
+        Ok(())
+    }
+    fn is_empty(&self, queue: &Queue) -> Result<bool, BusError> {
+        let inner = self.inner();
+        Ok(inner.messages.iter().all(|message| message.queue != *queue))
+    }
+    fn beat(&self, host: &HostRecord) -> Result<Revision, BusError> {
+        let mut inner = self.inner();
+        inner.revision += 1;
+        let revision = inner.revision;
+        let node = host.claimant.node.clone();
+        inner.hosts.insert(node, (host.clone(), revision));
+        Ok(Revision(revision))
+    }
+    fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError> {
+        let inner = self.inner();
+        let rows = inner.hosts.values();
+        Ok(rows
+            .map(|(host, revision)| Versioned {
+                value: host.clone(),
+                revision: Revision(*revision),
+            })
+            .collect())
+    }
+    fn remove_host(&self, host: &NodeName) -> Result<(), BusError> {
+        self.inner().hosts.remove(host);
+        Ok(())
+    }
+    fn has_object(&self, of: &SubmitterName, name: &ObjectName) -> Result<bool, BusError> {
+        let object = (of.clone(), name.to_text());
+        Ok(self.inner().objects.contains_key(&object))
+    }
+    fn put_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        content: &mut (dyn Read + Send),
+    ) -> Result<(), BusError> {
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).unwrap();
+        let object = (of.clone(), name.to_text());
+        self.inner().objects.insert(object, bytes);
+        Ok(())
+    }
+    fn get_object(
+        &self,
+        of: &SubmitterName,
+        name: &ObjectName,
+        to: &mut (dyn Write + Send),
+    ) -> Result<(), BusError> {
+        let object = (of.clone(), name.to_text());
+        let Some(bytes) = self.inner().objects.get(&object).cloned() else {
+            return Err(BusError::Missing {
+                what: name.to_text(),
+            });
+        };
+        to.write_all(&bytes).unwrap();
+        Ok(())
+    }
+    fn objects(&self, of: &SubmitterName) -> Result<Vec<(String, u64)>, BusError> {
+        let inner = self.inner();
+        let rows = inner.objects.iter().filter(|((owner, _), _)| owner == of);
+        Ok(rows
+            .map(|((_, name), bytes)| (name.clone(), bytes.len() as u64))
+            .collect())
+    }
+    fn remove_object(&self, of: &SubmitterName, name: &str) -> Result<(), BusError> {
+        self.inner().objects.remove(&(of.clone(), name.to_owned()));
+        Ok(())
+    }
+    fn ask(&self, _: &RunKey, _: &[u8], _: Duration) -> Result<Vec<u8>, BusError> {
+        Err(BusError::Unreachable {
+            detail: "nobody answers".to_owned(),
+        })
+    }
+    fn answer(&self, _: &RunKey, _: Answer) -> Result<Box<dyn Answering>, BusError> {
+        Ok(Box::new(NoEvents))
+    }
+    fn emit(&self, _: &RunKey, _: &[u8]) -> Result<(), BusError> {
+        Ok(())
+    }
+    fn follow(&self, _: &RunKey) -> Result<Box<dyn Events>, BusError> {
+        Ok(Box::new(NoEvents))
+    }
+}

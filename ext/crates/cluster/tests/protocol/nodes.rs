@@ -1,0 +1,287 @@
+//! Whole nodes in threads, on a server in memory.
+
+use crate::memory::{Memory, record, submitter};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use wp_codebox_cluster::bus::{Bus, ObjectName};
+use wp_codebox_cluster::held::{HeldRun, Interruption};
+use wp_codebox_cluster::host::HostRecord;
+use wp_codebox_cluster::names::{Capability, NodeName, RunKey};
+use wp_codebox_cluster::node::{Node, Notice, Stop, Times, new_claimant};
+use wp_codebox_cluster::record::{End, PROTOCOL, Record, State};
+use wp_codebox_cluster::submit::{Seen, follow, run_id, submit};
+use wp_codebox_cluster::work::Executor;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
+
+const TIMES: Times = Times {
+    beat: Duration::from_millis(20),
+    lease: Duration::from_millis(400),
+    sweep: Duration::from_millis(50),
+    patience: Duration::from_secs(60),
+};
+
+fn host(name: &str, capacity: u32) -> HostRecord {
+    HostRecord {
+        protocol: PROTOCOL,
+        claimant: new_claimant(NodeName::new(name).unwrap()).unwrap(),
+        version: "1".to_owned(),
+        key_id: Sha256Hex::zero(),
+        capabilities: vec![Capability::new("default").unwrap()],
+        capacity,
+        running: 0,
+        draining: false,
+        beat: 0,
+    }
+}
+
+/// Runs a task by calling a function, and stores a result.
+struct Tool<'a> {
+    server: &'a Memory,
+    run: &'a (dyn Fn(&Record, &HeldRun) -> Outcome + Sync),
+}
+
+impl Executor for Tool<'_> {
+    fn execute(&self, record: &Record, held: &HeldRun) -> Result<End, ErrorBody> {
+        let outcome = (self.run)(record, held);
+        let name = ObjectName::Result {
+            run: record.key.run.clone(),
+            epoch: record.epoch,
+        };
+        let stored = self
+            .server
+            .put_object(&record.key.submitter, &name, &mut &b"r"[..]);
+        stored.map_err(|error| error.body())?;
+        Ok(End::Result {
+            outcome,
+            sha256: record.task.clone(),
+            bytes: 1,
+        })
+    }
+}
+
+fn submit_run(server: &Memory, name: &str) -> RunKey {
+    let record = record(&run_id(&submitter(), name), 5);
+    submit(server, &record).unwrap();
+    record.key
+}
+
+fn ended(server: &Memory, key: &RunKey) -> Record {
+    let bus: Arc<dyn Bus> = Arc::new(server.clone());
+    follow(&bus, key, Duration::from_secs(60), &|| false, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn three_nodes_run_every_task_once() {
+    let server = Memory::default();
+    let runs: Mutex<BTreeMap<RunKey, u32>> = Mutex::default();
+    let run = |record: &Record, _: &HeldRun| {
+        *runs.lock().unwrap().entry(record.key.clone()).or_default() += 1;
+        Outcome::Succeeded
+    };
+    let tool = Tool {
+        server: &server,
+        run: &run,
+    };
+    let stop = Stop::default();
+    let quiet = |_: Notice| {};
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            // A lease that does not expire while the machine is slow.
+            let times = Times {
+                lease: Duration::from_secs(60),
+                ..TIMES
+            };
+            let node = Node::new(&server, host(name, 2), times, &tool, &quiet, &stop);
+            scope.spawn(move || node.run(None).unwrap());
+        }
+        let keys: Vec<RunKey> = (0..60)
+            .map(|n| submit_run(&server, &n.to_string()))
+            .collect();
+        for key in &keys {
+            let record = ended(&server, key);
+            assert_eq!(record.epoch, 1);
+        }
+        stop.ask();
+    });
+    let runs = runs.lock().unwrap();
+    assert_eq!(
+        (runs.len(), runs.values().all(|count| *count == 1)),
+        (60, true)
+    );
+    assert!(server.hosts().unwrap().is_empty());
+}
+
+#[test]
+fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_nothing() {
+    let server = Memory::default();
+    let (started, starts) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let (started, gate) = (Mutex::new(started), Mutex::new(gate));
+    let late = |record: &Record, _: &HeldRun| {
+        started.lock().unwrap().send(record.epoch).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        Outcome::Failed
+    };
+    let key = submit_run(&server, "one");
+    std::thread::scope(|scope| {
+        let stop = Stop::default();
+        let (notices, noticed) = mpsc::channel();
+        let notices = Mutex::new(notices);
+        scope.spawn(|| {
+            // It never beats again after it has joined.
+            let times = Times {
+                beat: Duration::from_secs(3_600),
+                ..TIMES
+            };
+            let tool = Tool {
+                server: &server,
+                run: &late,
+            };
+            let notice = |notice: Notice| notices.lock().unwrap().send(notice).unwrap();
+            let stop = Stop::default();
+            let node = Node::new(&server, host("a", 1), times, &tool, &notice, &stop);
+            std::thread::scope(|inner| {
+                inner.spawn(|| {
+                    let _ = node.run(None);
+                });
+                // Its run ends only after the other node has taken it over.
+                while !matches!(noticed.recv().unwrap(), Notice::Worked { .. }) {}
+                stop.ask();
+                // The heartbeat thread of this node waits for an hour; nobody joins it.
+            });
+        });
+        assert_eq!(starts.recv().unwrap(), 1);
+        let tool = Tool {
+            server: &server,
+            run: &|_, _| Outcome::Succeeded,
+        };
+        let quiet = |_: Notice| {};
+        scope.spawn(|| {
+            let node = Node::new(&server, host("b", 1), TIMES, &tool, &quiet, &stop);
+            node.run(None).unwrap();
+        });
+        // What the server does when a delivery has no answer for too long.
+        let record = loop {
+            server.redeliver();
+            let record = server.present(&key);
+            if record.is_terminal() {
+                break record;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        go.send(()).unwrap();
+        stop.ask();
+        assert_eq!(record.epoch, 2);
+        let State::Terminal { by: Some(by), .. } = &record.state else {
+            panic!("{record:?}");
+        };
+        assert_eq!(by.node.as_str(), "b");
+    });
+    let record = server.present(&key);
+    assert!(matches!(
+        record.state,
+        State::Terminal {
+            end: End::Result {
+                outcome: Outcome::Succeeded,
+                ..
+            },
+            ..
+        }
+    ));
+    // Both results are stored; the record names one.
+    assert_eq!(server.objects(&submitter()).unwrap().len(), 2);
+}
+
+#[test]
+fn cancelled_run_is_interrupted_and_its_end_is_stored() {
+    let server = Memory::default();
+    let run = |_: &Record, held: &HeldRun| {
+        let (sender, interrupted) = mpsc::channel();
+        held.when_interrupted(move |why| sender.send(why).unwrap());
+        match interrupted.recv().unwrap() {
+            Interruption::Cancelled => Outcome::Cancelled,
+            Interruption::Lost => Outcome::Failed,
+        }
+    };
+    let tool = Tool {
+        server: &server,
+        run: &run,
+    };
+    let stop = Stop::default();
+    let quiet = |_: Notice| {};
+    let times = Times {
+        lease: Duration::from_secs(60),
+        ..TIMES
+    };
+    std::thread::scope(|scope| {
+        let node = Node::new(&server, host("a", 1), times, &tool, &quiet, &stop);
+        scope.spawn(move || node.run(None).unwrap());
+        let key = submit_run(&server, "one");
+        let bus: Arc<dyn Bus> = Arc::new(server.clone());
+        let is_running = Mutex::new(false);
+        let record = follow(
+            &bus,
+            &key,
+            Duration::from_secs(60),
+            &|| *is_running.lock().unwrap(),
+            &mut |seen| {
+                if matches!(seen, Seen::Claimed { .. }) {
+                    *is_running.lock().unwrap() = true;
+                }
+            },
+        )
+        .unwrap();
+        stop.ask();
+        assert!(record.cancelled);
+        assert!(matches!(
+            record.state,
+            State::Terminal {
+                end: End::Result {
+                    outcome: Outcome::Cancelled,
+                    ..
+                },
+                ..
+            }
+        ));
+    });
+}
+
+#[test]
+fn second_process_with_the_name_of_a_living_node_is_refused() {
+    let server = Memory::default();
+    let tool = Tool {
+        server: &server,
+        run: &|_, _| Outcome::Succeeded,
+    };
+    let (first, second) = (Stop::default(), Stop::default());
+    let (joined, join) = mpsc::channel();
+    let joined = Mutex::new(joined);
+    let notice = |notice: Notice| {
+        if notice == Notice::Joined {
+            joined.lock().unwrap().send(()).unwrap();
+        }
+    };
+    let times = Times {
+        lease: Duration::from_secs(60),
+        ..TIMES
+    };
+    std::thread::scope(|scope| {
+        let one = host("a", 1);
+        let instance = one.claimant.instance.clone();
+        let node = Node::new(&server, one, times, &tool, &notice, &first);
+        let running = scope.spawn(move || node.run(None));
+        join.recv().unwrap();
+        let node = Node::new(&server, host("a", 1), times, &tool, &notice, &second);
+        assert_eq!(node.run(None).unwrap_err().code, ErrorCode::ClusterConflict);
+        first.ask();
+        running.join().unwrap().unwrap();
+        // A host that knows that its earlier process is dead need not wait for the lease.
+        let mut dead = host("a", 1);
+        dead.claimant.instance = instance.clone();
+        server.beat(&dead).unwrap();
+        second.ask();
+        let node = Node::new(&server, host("a", 1), times, &tool, &notice, &second);
+        node.run(Some(&instance)).unwrap();
+    });
+}
