@@ -11,7 +11,7 @@ use crate::lease::{Lease, Leases};
 use crate::names::{NodeName, Queue};
 use crate::record::{Claimant, PROTOCOL, Record, State, Versioned};
 use crate::schedule::Schedule;
-use crate::work::{Executor, Worked, Worker};
+use crate::work::{self, Executor, Worked, Worker};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -300,6 +300,7 @@ impl<'a> Node<'a> {
             lease: &|claimant| self.lease(claimant),
             executor: self.executor,
             patience: self.times.patience,
+            pause: work::PAUSE,
         };
         match worker.work(delivery) {
             Ok(worked) => (self.notice)(Notice::Worked {
@@ -405,7 +406,11 @@ pub fn sweep(
         if is_empty.get(&record.queue) != Some(&true) || !needs_message(record, &lease) {
             continue;
         }
-        let id = format!("{}.{}.{}", record.key.run, record.epoch, row.revision.0);
+        // The message of an earlier look may be lost too, so each one has an id of its own.
+        let random = new_instance().map_err(|error| BusError::Unreachable {
+            detail: error.message,
+        })?;
+        let id = format!("{}.{random}", record.key.run);
         bus.publish(&record.queue, &record.key, &id)?;
         published += 1;
     }

@@ -41,11 +41,9 @@ impl Schedule {
                 queues.sort();
                 // The submitter that was served last comes last.
                 if let Some(last) = self.last.get(&priority) {
-                    let next = queues
-                        .iter()
-                        .filter(|queue| queue.submitter <= *last)
-                        .count();
-                    queues.rotate_left(next % queues.len().max(1));
+                    let passed = queues.iter().filter(|queue| queue.submitter <= *last);
+                    let next = passed.count() % queues.len();
+                    queues.rotate_left(next);
                 }
                 queues
             })

@@ -18,8 +18,8 @@ const NEWER_RETRY: Duration = Duration::from_secs(30);
 /// Deliveries after which a message without a record is removed. A record exists before its message
 /// does, and is removed after it has ended.
 const DELIVERIES_WITHOUT_RECORD: u64 = 5;
-/// Pause before a request to a server that did not answer is repeated.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Pause before a node repeats a request to a server that did not answer.
+pub const PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs tasks.
 pub trait Executor: Send + Sync {
@@ -62,6 +62,8 @@ pub struct Worker<'a> {
     pub executor: &'a dyn Executor,
     /// How long a request to a server that does not answer is repeated.
     pub patience: Duration,
+    /// Pause before each repetition.
+    pub pause: Duration,
 }
 
 impl Worker<'_> {
@@ -95,7 +97,7 @@ impl Worker<'_> {
             }
             (Some(_), Ok(end)) => Ok(Worked::Ran(end)),
             (Some(_), Err(error)) => {
-                delivery.retry(PAUSE)?;
+                delivery.retry(self.pause)?;
                 Ok(Worked::Released(error))
             }
             // The message is left alone: the process that has the run now has a later delivery of it.
@@ -176,7 +178,7 @@ impl Worker<'_> {
             match attempt {
                 Err(BusError::Changed) => {}
                 Err(BusError::Unreachable { .. }) if Instant::now() < until => {
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(self.pause);
                 }
                 other => return other,
             }

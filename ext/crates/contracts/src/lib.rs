@@ -25,6 +25,7 @@ mod live;
 mod mount;
 mod outcome;
 mod parent_tool;
+mod placement;
 mod plan;
 mod policy;
 mod projection;
@@ -92,6 +93,7 @@ pub use parent_tool::{
     ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,
     ParentToolResult, ParentToolSession, ParentToolStatus,
 };
+pub use placement::{ClusterAccess, ClusterPlacement};
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,

@@ -11,7 +11,7 @@ use crate::task_shape::{
 };
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
-    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed,
+    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ClusterPlacement, ResolvedSeed,
     RunId, RunMode, RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
     StagedFile, TaskBudget, TaskInput, Workflow, schema_id,
 };
@@ -412,6 +412,9 @@ pub struct RunRequest {
     /// Process wrapper, e.g. bubblewrap, in which the launcher of the guest runs.
     #[serde(default)]
     pub outer_sandbox: OuterSandbox,
+    /// Where the run runs; absent: on this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<ClusterPlacement>,
     /// Values that must not reach a log or bundle; the runner keeps them in memory only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
@@ -492,6 +495,7 @@ impl TaskSpec {
             find_renames: self.find_renames,
             secrets: self.secrets,
             outer_sandbox: self.outer_sandbox,
+            placement: None,
             redact: self.redact,
             provenance,
         }

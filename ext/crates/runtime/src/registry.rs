@@ -142,7 +142,7 @@ fn entry_of(
 ) -> RunRegistryEntry {
     let seen = RunObservations {
         progress: match status {
-            RunStatus::Running => progress(found),
+            RunStatus::Running => progress(found, &record),
             // An ended run makes no progress, so this value has no meaning; callers read the run's
             // outcome instead.
             RunStatus::Ended => RunProgress::Collecting,
@@ -170,7 +170,7 @@ fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
 /// Returns the progress of a live run from its journal. Progress never goes back, so the last
 /// events usually suffice. The first events are read too, because they contain the first
 /// `Observed`, which shows that the guest was ready, and long output may follow it.
-fn progress(found: &FoundRun) -> RunProgress {
+fn progress(found: &FoundRun, record: &RunRecord) -> RunProgress {
     let types = |events: Vec<wp_codebox_contracts::LifecycleEvent>| -> Vec<EventType> {
         events.iter().map(|event| event.kind).collect()
     };
@@ -181,7 +181,11 @@ fn progress(found: &FoundRun) -> RunProgress {
     let first = event_log::read_events(&found.path, 0, first).map(|page| page.events);
     let last = event_log::last_events(&found.path);
     let seen = types(first.unwrap_or_default());
-    RunProgress::of(seen.into_iter().chain(types(last.unwrap_or_default())))
+    let start = match record.work.is_placed {
+        true => RunProgress::Queued,
+        false => RunProgress::default(),
+    };
+    RunProgress::of(start, seen.into_iter().chain(types(last.unwrap_or_default())))
 }
 
 /// Returns the run of these sites whose id is `reference`, or the only run whose id starts with

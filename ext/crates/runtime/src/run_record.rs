@@ -51,6 +51,9 @@ pub struct RecordedWork {
     /// Command lines of the checks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// Whether the run was sent to a cluster. Its journal is empty until a node has claimed it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_placed: bool,
 }
 
 impl RecordedWork {

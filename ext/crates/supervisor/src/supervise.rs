@@ -8,6 +8,7 @@
 use crate::control::{self, ControlHandles};
 use crate::outbox::{CallerAttachment, Outbox, SendTimeouts};
 use crate::parent::{Answers, ParentLine};
+use crate::run::placed::Placer;
 use crate::{peer, run};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
@@ -44,7 +45,13 @@ pub fn spawn_detached(command: &str) -> ExitCode {
 
 /// Supervises the run whose `start` frame arrives on `frames_fd`: a socket inherited from the
 /// parent process, or the connection that a socket-activated service was started for.
-pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
+///
+/// `placer` sends runs with a placement to other hosts; without one they are refused.
+pub fn supervise(
+    frames_fd: i32,
+    guest_ids: Option<&str>,
+    placer: Option<&dyn Placer>,
+) -> ExitCode {
     let started = Instant::now();
     // A new session and process group: Ctrl-C or hang-up of a terminal reaches only the caller. The
     // call fails with EPERM for a process group leader, which is separate already.
@@ -64,7 +71,7 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
         }
     };
     let stream = UnixStream::from(fd);
-    match converse(&stream, &caller, started) {
+    match converse(&stream, &caller, started, placer) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
@@ -96,7 +103,12 @@ fn note_crashes(run: &run::StartedRun) {
 }
 
 /// Handles one run request on the frame socket. Returns an error only if the run was not accepted.
-fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
+fn converse(
+    stream: &UnixStream,
+    caller: &peer::Caller,
+    started: Instant,
+    placer: Option<&dyn Placer>,
+) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
     let (request, asked_ns) = start(&mut reader)?;
     let asked = asked_at(asked_ns, started);
@@ -105,10 +117,15 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let services = run::ServicePlan::new(&request.services)?;
     let secrets = secrets.chain(services.secrets());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
-    let prepared = run::prepare(request, services, caller, &redactor)
-        .map_err(|error| redactor.redact_error(error))?;
-    // `prepare` has given up root, so threads may be started from now on.
-    let run = run::begin(prepared, &redactor, asked)?;
+    let job = match request.placement {
+        None => run::prepare(request, services, caller, &redactor)
+            .map(|prepared| run::Job::Here(Box::new(prepared))),
+        Some(_) => run::placed::prepare(request, caller)
+            .map(|job| run::Job::Placed(Box::new(job))),
+    };
+    let job = job.map_err(|error| redactor.redact_error(error))?;
+    // The preparation has given up root, so threads may be started from now on.
+    let run = run::begin(job, &redactor, asked)?;
     note_crashes(&run);
     let cancellation = Arc::new(Cancellation::default());
     let attachment = Arc::new(CallerAttachment::new(run.mode()));
@@ -153,6 +170,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
         &cancellation,
         &parent,
         &queue,
+        placer,
         &mut |event| {
             queue.journalled(event.seq);
             outbox.send(&Frame::Event { event });

@@ -276,6 +276,7 @@ fn play(server: &Memory, key: &RunKey, script: &Script) -> bool {
         },
         executor: &Tool(&process),
         patience: Duration::from_secs(60),
+        pause: Duration::ZERO,
     };
     for _ in 0..2 {
         let Ok(Some(delivery)) = process.pull(&queue()) else {

@@ -124,11 +124,16 @@ fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_no
         Outcome::Failed
     };
     let key = submit_run(&server, "one");
+    let stop = Stop::default();
+    let prompt = Tool {
+        server: &server,
+        run: &|_, _| Outcome::Succeeded,
+    };
+    let quiet = |_: Notice| {};
     std::thread::scope(|scope| {
-        let stop = Stop::default();
-        let (notices, noticed) = mpsc::channel();
-        let notices = Mutex::new(notices);
         scope.spawn(|| {
+            let (notices, noticed) = mpsc::channel();
+            let notices = Mutex::new(notices);
             // It never beats again after it has joined.
             let times = Times {
                 beat: Duration::from_secs(3_600),
@@ -148,17 +153,11 @@ fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_no
                 // Its run ends only after the other node has taken it over.
                 while !matches!(noticed.recv().unwrap(), Notice::Worked { .. }) {}
                 stop.ask();
-                // The heartbeat thread of this node waits for an hour; nobody joins it.
             });
         });
         assert_eq!(starts.recv().unwrap(), 1);
-        let tool = Tool {
-            server: &server,
-            run: &|_, _| Outcome::Succeeded,
-        };
-        let quiet = |_: Notice| {};
         scope.spawn(|| {
-            let node = Node::new(&server, host("b", 1), TIMES, &tool, &quiet, &stop);
+            let node = Node::new(&server, host("b", 1), TIMES, &prompt, &quiet, &stop);
             node.run(None).unwrap();
         });
         // What the server does when a delivery has no answer for too long.

@@ -7,6 +7,8 @@ use crate::EventType;
 /// created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunProgress {
+    /// The run waits for a host of its cluster. A run on this host never does.
+    Queued,
     /// The guest is being created.
     #[default]
     Booting,
@@ -35,22 +37,24 @@ impl RunProgress {
             | EventType::BrowserProgress => RunProgress::Running,
             // A held sandbox can change its state at any progress of the run, so this event does
             // not show the progress. The lowest value leaves the progress unchanged.
-            EventType::StateChanged => RunProgress::Booting,
+            EventType::StateChanged => RunProgress::Queued,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };
         self.max(reached)
     }
 
-    /// Returns the progress after all events of a journal.
+    /// Returns the progress after all events of a journal, from the progress at the start of the
+    /// run.
     #[must_use]
-    pub fn of(events: impl IntoIterator<Item = EventType>) -> Self {
-        events.into_iter().fold(Self::default(), Self::after)
+    pub fn of(start: Self, events: impl IntoIterator<Item = EventType>) -> Self {
+        events.into_iter().fold(start, Self::after)
     }
 
     /// Returns the state of a run that has not ended and has this progress.
     #[must_use]
     pub const fn state(self) -> RunState {
         match self {
+            RunProgress::Queued => RunState::Queued,
             RunProgress::Booting => RunState::Booting,
             RunProgress::Running => RunState::Running,
             RunProgress::Collecting => RunState::CollectingArtifacts,
@@ -83,7 +87,7 @@ mod tests {
             assert_eq!(progress.state(), state, "{event:?}");
         }
         assert_eq!(
-            RunProgress::of(run.iter().map(|(event, _)| *event)),
+            RunProgress::of(RunProgress::default(), run.iter().map(|(event, _)| *event)),
             progress
         );
     }
@@ -99,7 +103,7 @@ mod tests {
             usize::try_from(seed % below as u64).unwrap()
         };
         for _ in 0..2000 {
-            let mut progress = RunProgress::default();
+            let mut progress = [RunProgress::Queued, RunProgress::default()][random(2)];
             let mut state = progress.state();
             for _ in 0..random(12) {
                 progress = progress.after(EventType::ALL[random(EventType::ALL.len())]);

@@ -40,6 +40,7 @@ mod mounts;
 mod observe;
 mod output;
 mod pinned;
+pub mod placed;
 mod prepare;
 pub mod preset;
 mod preview_request;
@@ -81,6 +82,7 @@ pub use session::SYNC_FILE_BYTES;
 
 use context::Clock;
 use finish::{Failure, RunEnd};
+use placed::{PlacedJob, Placer};
 use ready::{Outside, ready};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
@@ -88,18 +90,48 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, EventType, LifecycleEvent, MountRequest, Outcome, RunId, RunMode, RunRequest,
-    RunResult,
+    ErrorBody, EventType, LifecycleEvent, Limits, MountRequest, Outcome, RunId, RunMode,
+    RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
-    Cancellation, Ending, Journal, NewRun, RecordedWork, RunDir, Scratch, reap_dead,
+    Cancellation, Ending, Journal, NewRun, RecordedWork, RunDir, Scratch, StateDir, reap_dead,
 };
+
+/// A run that may start, on this host or on another one.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Here(Box<Prepared>),
+    Placed(Box<PlacedJob>),
+}
+
+impl Job {
+    fn request(&self) -> &RunRequest {
+        match self {
+            Self::Here(prepared) => &prepared.request,
+            Self::Placed(job) => &job.request,
+        }
+    }
+
+    fn limits(&self) -> &Limits {
+        match self {
+            Self::Here(prepared) => &prepared.limits,
+            Self::Placed(job) => &job.limits,
+        }
+    }
+
+    fn state(&self) -> &StateDir {
+        match self {
+            Self::Here(prepared) => &prepared.state,
+            Self::Placed(job) => &job.state,
+        }
+    }
+}
 
 /// A run that has its directory and its journal, so that queries by run id can find it.
 #[derive(Debug)]
 pub(crate) struct StartedRun {
-    prepared: Prepared,
+    job: Job,
     run_dir: RunDir,
     journal: Journal,
     clock: Clock,
@@ -109,17 +141,17 @@ pub(crate) struct StartedRun {
 /// without one. Fails if too many runs of the site are alive. `asked` is the time of the caller's
 /// request.
 pub(crate) fn begin(
-    prepared: Prepared,
+    job: Job,
     redactor: &Redactor,
     asked: Instant,
 ) -> Result<StartedRun, ErrorBody> {
-    let wall = Duration::from_millis(prepared.limits.wall_clock_ms);
+    let wall = Duration::from_millis(job.limits().wall_clock_ms);
     let clock = Clock {
         asked,
         deadline: Instant::now() + wall,
     };
-    let request = &prepared.request;
-    reap_dead(&prepared.state, &request.site).map_err(|e| e.body())?;
+    let request = job.request();
+    reap_dead(job.state(), &request.site).map_err(|e| e.body())?;
     let goal = request.task.as_ref().map(|task| task.goal.as_str());
     let provenance = redactor.redact_value(Value::Object(request.provenance.clone()));
     let new = NewRun {
@@ -133,11 +165,11 @@ pub(crate) fn begin(
         work: recorded_work(request, redactor),
     };
     let limit = request.max_runs as usize;
-    let run_dir = RunDir::create(&prepared.state, &request.site, &new, limit)
+    let run_dir = RunDir::create(job.state(), &request.site, &new, limit)
         .map_err(|e| redactor.redact_error(e.body()))?;
     match Journal::create(run_dir.path()) {
         Ok(journal) => Ok(StartedRun {
-            prepared,
+            job,
             run_dir,
             journal,
             clock,
@@ -158,22 +190,23 @@ fn recorded_work(request: &RunRequest, redactor: &Redactor) -> RecordedWork {
         directories: request.mounts.iter().map(directory).collect(),
         agent: serde_json::from_value(redactor.redact_value(agent)).unwrap_or_default(),
         checks: request.checks.iter().map(redacted).collect(),
+        is_placed: request.placement.is_some(),
     }
 }
 
 impl StartedRun {
     pub(crate) fn run_id(&self) -> &RunId {
-        &self.prepared.request.run_id
+        &self.job.request().run_id
     }
 
     pub(crate) fn mode(&self) -> RunMode {
-        self.prepared.request.mode
+        self.job.request().mode
     }
 
     /// Creates the queue for requests of clients to the sandbox. If the run does not keep its
     /// sandbox open for clients, the queue is closed.
     pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
-        let request = &self.prepared.request;
+        let request = self.job.request();
         let queue = RequestQueue::new(match request.hold {
             Some(_) => HoldMode::Guest,
             None => HoldMode::Nothing,
@@ -215,21 +248,26 @@ pub(crate) fn execute(
     cancellation: &Arc<Cancellation>,
     parent: &dyn Parent,
     queue: &Arc<RequestQueue>,
+    placer: Option<&dyn Placer>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let StartedRun {
-        prepared,
+        job,
         run_dir,
         journal,
         clock,
     } = started;
-    let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
+    let mut recorder = Recorder::new(journal, redactor, job.limits().output_bytes, emit);
     let outside = Outside {
         cancellation,
         parent,
         redactor,
     };
-    let answer = stages(prepared, outside, queue, &run_dir, &mut recorder, clock);
+    let answer = match job {
+        Job::Here(prepared) => stages(*prepared, outside, queue, &run_dir, &mut recorder, clock),
+        Job::Placed(job) => placed::run(&job, placer, cancellation, &run_dir, &mut recorder)
+            .map_err(Failure::from),
+    };
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
