@@ -168,3 +168,85 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{Capability, NodeName, Priority, SubmitterName};
+    use wp_codebox_contracts::RunId;
+
+    fn claimant(node: &str) -> Claimant {
+        Claimant {
+            node: NodeName::new(node).unwrap(),
+            instance: "1".to_owned(),
+        }
+    }
+
+    fn record() -> Record {
+        let submitter = SubmitterName::new("team").unwrap();
+        let key = RunKey {
+            submitter: submitter.clone(),
+            run: RunId::from_digest(&Sha256Hex::zero()),
+        };
+        let queue = Queue {
+            capability: Capability::new("default").unwrap(),
+            priority: Priority::Normal,
+            submitter,
+        };
+        Record::submitted(key, queue, Sha256Hex::zero(), 3, String::new())
+    }
+
+    fn taken(claim: Claim) -> Record {
+        match claim {
+            Claim::Take(record) => *record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not() {
+        let (a, b) = (claimant("a"), claimant("b"));
+        let claimed = taken(record().claim(&a, |_| Lease::Expired));
+        assert_eq!(claimed.claim(&b, |_| Lease::Live), Claim::Held);
+        let again = taken(claimed.claim(&b, |holder| {
+            assert_eq!(holder, &a);
+            Lease::Expired
+        }));
+        assert_eq!((again.epoch, again.is_held_by(&b, 2)), (2, true));
+    }
+
+    #[test]
+    fn cancelled_run_that_nobody_runs_ends_and_one_that_runs_stays_with_its_node() {
+        let (a, b) = (claimant("a"), claimant("b"));
+        let waiting = record().cancel().unwrap();
+        let Claim::End(ended) = waiting.claim(&a, |_| Lease::Expired) else {
+            panic!("the run did not end");
+        };
+        let State::Terminal {
+            by: None,
+            end: End::Error { error },
+        } = &ended.state
+        else {
+            panic!("{ended:?}");
+        };
+        assert_eq!(error.code, ErrorCode::RunCancelled);
+        let running = taken(record().claim(&a, |_| Lease::Expired))
+            .cancel()
+            .unwrap();
+        assert_eq!(running.claim(&b, |_| Lease::Live), Claim::Held);
+        assert_eq!(running.cancel(), None);
+        assert_eq!(ended.cancel(), None);
+    }
+
+    #[test]
+    fn record_of_a_newer_protocol_is_left_alone() {
+        let newer = Record {
+            protocol: PROTOCOL + 1,
+            ..record()
+        };
+        assert_eq!(
+            newer.claim(&claimant("a"), |_| Lease::Expired),
+            Claim::Newer
+        );
+    }
+}

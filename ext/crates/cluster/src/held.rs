@@ -31,6 +31,12 @@ struct HeldState {
 }
 
 impl HeldRun {
+    /// Returns the key of the run.
+    #[must_use]
+    pub fn key(&self) -> &RunKey {
+        self.delivery.key()
+    }
+
     /// Calls `end` once when the run must end; at once if that is known already. A second call
     /// replaces the function.
     pub fn when_interrupted(&self, end: impl FnOnce(Interruption) + Send + 'static) {

@@ -216,10 +216,13 @@ impl Bus for Process {
     }
 }
 
-struct Tool<'a>(&'a Process);
+struct Tool<'a>(&'a Process, &'a Claimant);
 
 impl Executor for Tool<'_> {
     fn execute(&self, record: &Record, _: &HeldRun) -> Result<End, ErrorBody> {
+        // Nothing can happen between the claim and this moment.
+        let present = self.0.server.present(&record.key);
+        assert!(present.is_held_by(self.1, record.epoch), "{present:?}");
         if self.0.turn.is_released {
             return Err(ErrorBody::new(ErrorCode::Busy, "no room"));
         }
@@ -274,7 +277,7 @@ fn play(server: &Memory, key: &RunKey, script: &Script) -> bool {
                 Lease::Live
             }
         },
-        executor: &Tool(&process),
+        executor: &Tool(&process, &me),
         patience: Duration::from_secs(60),
         pause: Duration::ZERO,
     };
@@ -398,6 +401,25 @@ fn task_that_ends_every_process_it_meets_ends_after_the_allowed_tries() {
     };
     assert_eq!(error.code, ErrorCode::ClusterTriesExhausted);
     assert_eq!(server.message_count(), 0);
+}
+
+#[test]
+fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
+    let server = Memory::default();
+    let run = RunId::from_digest(&Sha256Hex::zero());
+    let record = record(&run, MAX_TRIES);
+    submit(&server, &record).unwrap();
+    let turn = Turn {
+        // Calls: pull, record, update.
+        at: 2,
+        fault: Fault::AnswerLost,
+        is_expired: false,
+        ..clean(0)
+    };
+    let script: Script = Arc::new(Mutex::new([turn].into()));
+    play(&server, &record.key, &script);
+    let ended = server.present(&record.key);
+    assert!(ended.is_terminal() && ended.epoch == 2, "{ended:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wp_codebox_cluster::names::{Capability, NodeName, RunKey};
 use wp_codebox_cluster::node::{Node, Notice, Stop, Times, new_claimant};
 use wp_codebox_cluster::record::{End, PROTOCOL, Record, State};
 use wp_codebox_cluster::submit::{Seen, follow, run_id, submit};
-use wp_codebox_cluster::work::Executor;
+use wp_codebox_cluster::work::{Executor, Worked};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
 
 const TIMES: Times = Times {
@@ -151,7 +151,12 @@ fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_no
                     let _ = node.run(None);
                 });
                 // Its run ends only after the other node has taken it over.
-                while !matches!(noticed.recv().unwrap(), Notice::Worked { .. }) {}
+                let worked = loop {
+                    if let Notice::Worked { worked, .. } = noticed.recv().unwrap() {
+                        break worked;
+                    }
+                };
+                assert_eq!(worked, Worked::Fenced);
                 stop.ask();
             });
         });
@@ -282,5 +287,38 @@ fn second_process_with_the_name_of_a_living_node_is_refused() {
         second.ask();
         let node = Node::new(&server, host("a", 1), times, &tool, &notice, &second);
         node.run(Some(&instance)).unwrap();
+    });
+}
+
+#[test]
+fn node_whose_name_another_process_has_taken_ends_and_interrupts_its_run() {
+    let server = Memory::default();
+    let (started, starts) = mpsc::channel();
+    let started = Mutex::new(started);
+    let run = |_: &Record, held: &HeldRun| {
+        let (sender, interrupted) = mpsc::channel();
+        held.when_interrupted(move |why| sender.send(why).unwrap());
+        started.lock().unwrap().send(()).unwrap();
+        assert_eq!(interrupted.recv().unwrap(), Interruption::Lost);
+        Outcome::Cancelled
+    };
+    let tool = Tool {
+        server: &server,
+        run: &run,
+    };
+    let stop = Stop::default();
+    let quiet = |_: Notice| {};
+    submit_run(&server, "one");
+    std::thread::scope(|scope| {
+        let node = Node::new(&server, host("a", 1), TIMES, &tool, &quiet, &stop);
+        let running = scope.spawn(move || node.run(None));
+        starts.recv().unwrap();
+        // The node may beat at the same moment, so the other process beats until it has ended.
+        while !running.is_finished() {
+            server.beat(&host("a", 1)).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let error = running.join().unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::ClusterConflict);
     });
 }
