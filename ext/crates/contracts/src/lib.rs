@@ -93,7 +93,7 @@ pub use parent_tool::{
     ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,
     ParentToolResult, ParentToolSession, ParentToolStatus,
 };
-pub use placement::{ClusterAccess, ClusterPlacement};
+pub use placement::{ClusterAccess, ClusterPlacement, NodeKeyRow};
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,

@@ -1,5 +1,6 @@
 //! Placement of a run on another host.
 
+use crate::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
 /// Sends a run to the hosts of a cluster instead of running it on this host.
@@ -14,8 +15,21 @@ pub struct ClusterPlacement {
     pub priority: String,
     /// Largest number of nodes that may try the task.
     pub max_tries: u32,
+    /// Keys of the nodes whose results this host takes, in its configuration: rows of node name and
+    /// the SHA-256 of the public key, 64 hexadecimal digits.
+    pub nodes: Vec<NodeKeyRow>,
     /// How long a message server that does not answer is asked again, in milliseconds.
     pub patience_ms: u64,
+}
+
+/// The key of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeKeyRow {
+    /// Name of the node.
+    pub node: String,
+    /// SHA-256 of its public key.
+    pub key: Sha256Hex,
 }
 
 /// A message server, and an account on it.

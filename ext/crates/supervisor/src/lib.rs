@@ -16,7 +16,7 @@ pub mod workspace;
 
 pub use cgroup_reaper::keep as keep_cgroups;
 pub use peer::Caller;
-pub use run::placed::{PlacedDirectory, PlacedRun, Placer};
+pub use run::placed::{PlacedRun, Placer, RecordEvent};
 pub use run::{
     MAIL_LIST, SYNC_FILE_BYTES, copy_bundle, default_policy, group, identity, list_archive,
     mail_path, plugin_header, preset, task_document,

@@ -117,10 +117,10 @@ fn converse(
     let services = run::ServicePlan::new(&request.services)?;
     let secrets = secrets.chain(services.secrets());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
-    let job = match request.placement {
+    let job = match request.placement.clone() {
         None => run::prepare(request, services, caller, &redactor)
             .map(|prepared| run::Job::Here(Box::new(prepared))),
-        Some(_) => run::placed::prepare(request, caller)
+        Some(placement) => run::placed::prepare(request, placement, caller)
             .map(|job| run::Job::Placed(Box::new(job))),
     };
     let job = job.map_err(|error| redactor.redact_error(error))?;

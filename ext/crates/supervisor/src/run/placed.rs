@@ -1,57 +1,41 @@
-//! A run that is sent to another host. This process opens what the task names with the rights of its
-//! caller, and has the run's directory, journal and control socket like any other supervisor; a
-//! [`Placer`] does the rest.
+//! A run that is sent to another host. This process has the run's directory, journal and control
+//! socket like any other supervisor; a [`Placer`] does the rest.
+//!
+//! The directories that the task names are read with the rights of the state directory's owner.
 
-use super::components::{self, OpenComponents};
-use super::mounts::open_mount;
+use super::components;
 use super::prepare::default_policy;
 use super::recorder::Recorder;
-use super::sources::OpenMount;
 use crate::peer::Caller;
 use serde_json::Value;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, ExecutionId, KernelIds, Limits, RunRequest, RunResult,
+    ClusterPlacement, ErrorBody, ErrorCode, EventType, ExecutionId, KernelIds, Limits, RunRequest,
+    RunResult,
 };
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::{Cancellation, Owner, RunDir, StateDir};
 
-/// A run whose directories are open.
+/// A run for another host, after root was given up.
 #[derive(Debug)]
 pub(crate) struct PlacedJob {
     pub request: RunRequest,
+    pub placement: ClusterPlacement,
     pub limits: Limits,
     pub state: StateDir,
-    mounts: Vec<OpenMount>,
-    components: OpenComponents,
-    wordpress: OwnedFd,
-}
-
-/// A host directory that another host needs for the run.
-#[derive(Debug, Clone, Copy)]
-pub struct PlacedDirectory<'a> {
-    /// Path as the request names it.
-    pub named: &'a str,
-    /// The open directory.
-    pub open: BorrowedFd<'a>,
 }
 
 /// What a placer gets.
 pub struct PlacedRun<'a> {
     /// The request, with secrets and host paths.
     pub request: &'a RunRequest,
+    /// Where it goes.
+    pub placement: &'a ClusterPlacement,
     /// State directory of this host.
     pub state: &'a StateDir,
-    /// Directory of the run, which is removed after its end.
+    /// Directory for temporary files, which is removed after the end of the run.
     pub scratch: &'a Path,
-    /// Directories of the mounts, in the order of the request.
-    pub mounts: Vec<PlacedDirectory<'a>>,
-    /// Directories of the components that can be used.
-    pub components: Vec<PlacedDirectory<'a>>,
-    /// Directory of WordPress.
-    pub wordpress: PlacedDirectory<'a>,
     /// Tells when the run was cancelled.
     pub cancellation: &'a Arc<Cancellation>,
 }
@@ -73,22 +57,13 @@ pub trait Placer: Sync {
     ) -> Result<RunResult, ErrorBody>;
 }
 
-/// Checks the request, opens its directories with the caller's rights and gives up root.
-pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<PlacedJob, ErrorBody> {
+/// Checks the request like that of a run on this host, and gives up root.
+pub(crate) fn prepare(
+    request: RunRequest,
+    placement: ClusterPlacement,
+    caller: &Caller,
+) -> Result<PlacedJob, ErrorBody> {
     caller.check(&request)?;
-    let job = caller.with_caller_ids(|| open(request))??;
-    let Owner { uid, gid } = job.state.owner();
-    if !caller.has_rights_of(KernelIds { uid, gid }) {
-        return Err(ErrorBody::new(
-            ErrorCode::Forbidden,
-            format!("the state directory belongs to uid {uid} and gid {gid}, but the caller is not that user or not in that group: use a state directory of the caller's own user and group"),
-        ));
-    }
-    job.state.become_owner().map_err(|e| e.body())?;
-    Ok(job)
-}
-
-fn open(request: RunRequest) -> Result<PlacedJob, ErrorBody> {
     policy::check_request(&request, policy::CheckedBy::Supervisor)?;
     let limits = request
         .limits
@@ -102,36 +77,22 @@ fn open(request: RunRequest) -> Result<PlacedJob, ErrorBody> {
         None => default_policy(&request),
     };
     let targets = policy::check_mounts(&request.mounts, &rules).map_err(|e| e.body())?;
-    let places = components::check(&request, &targets, &rules)?;
-    let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
-    let mounts = request
-        .mounts
-        .iter()
-        .zip(targets)
-        .map(|(mount, target)| open_mount(mount, target, &request))
-        .collect::<Result<Vec<_>, _>>()?;
-    let components = components::open(&request, places)?;
-    let flags = rustix::fs::OFlags::RDONLY
-        | rustix::fs::OFlags::DIRECTORY
-        | rustix::fs::OFlags::CLOEXEC;
-    let wordpress = rustix::fs::open(
-        request.paths.wordpress.as_str(),
-        flags,
-        rustix::fs::Mode::empty(),
-    )
-    .map_err(|error| {
-        ErrorBody::new(
-            ErrorCode::WordpressUnavailable,
-            format!("the WordPress directory cannot be read: {error}"),
-        )
-    })?;
+    components::check(&request, &targets, &rules)?;
+    let open = || StateDir::open(Path::new(&request.paths.state_dir));
+    let state = caller.with_caller_ids(open)?.map_err(|e| e.body())?;
+    let Owner { uid, gid } = state.owner();
+    if !caller.has_rights_of(KernelIds { uid, gid }) {
+        return Err(ErrorBody::new(
+            ErrorCode::Forbidden,
+            format!("the state directory belongs to uid {uid} and gid {gid}, but the caller is not that user or not in that group: use a state directory of the caller's own user and group"),
+        ));
+    }
+    state.become_owner().map_err(|e| e.body())?;
     Ok(PlacedJob {
         request,
+        placement,
         limits,
         state,
-        mounts,
-        components,
-        wordpress,
     })
 }
 
@@ -150,28 +111,14 @@ pub(super) fn run(
         ));
     };
     let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
-    let mounts = job.mounts.iter().map(directory);
-    let components = job.components.rows.iter().map(|row| directory(&row.mount));
     let placed = PlacedRun {
         request: &job.request,
+        placement: &job.placement,
         state: &job.state,
         scratch: &scratch,
-        mounts: mounts.collect(),
-        components: components.collect(),
-        wordpress: PlacedDirectory {
-            named: &job.request.paths.wordpress,
-            open: job.wordpress.as_fd(),
-        },
         cancellation,
     };
     placer.place(&placed, &mut |kind, execution, data| {
         recorder.event(kind, execution, data)
     })
-}
-
-fn directory(mount: &OpenMount) -> PlacedDirectory<'_> {
-    PlacedDirectory {
-        named: &mount.request.source,
-        open: mount.source.as_fd(),
-    }
 }
