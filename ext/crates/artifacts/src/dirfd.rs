@@ -211,8 +211,9 @@ impl Dir {
         fs::fstat(&fd)
     }
 
-    /// Opens a regular file for reading. `path` may have several components.
-    pub(crate) fn open_file(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+    /// Opens a regular file for reading and returns its attributes. `path` may have several
+    /// components. Fails with `EINVAL` for an entry of another type.
+    pub fn open_file(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         // O_PATH first: opening a FIFO or device for reading can have side effects, O_PATH has
         // none.
         let seen = self.stat_path(path)?;
@@ -294,7 +295,7 @@ impl Dir {
     }
 
     /// Returns the target of a symbolic link.
-    pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
     }
 
