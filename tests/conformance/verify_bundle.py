@@ -710,13 +710,20 @@ class Bundle:
         try:
             kind = envelope["payloadType"]
             payload = base64.b64decode(envelope["payload"], validate=True)
-            (signature,) = envelope["signatures"]
-            public = base64.b64decode(signature["publicKey"], validate=True)
-            made = base64.b64decode(signature["sig"], validate=True)
-            if kind != "application/vnd.in-toto+json" or signature["keyid"] != sha256(public):
+            if kind != "application/vnd.in-toto+json":
                 return False
             head = "DSSEv1 %d %s %d " % (len(kind), kind, len(payload))
-            if not ed25519(public, head.encode() + payload, made):
+            # The second signature is that of a host that verified the bundle and took it over.
+            keys = []
+            for signature in envelope["signatures"]:
+                public = base64.b64decode(signature["publicKey"], validate=True)
+                made = base64.b64decode(signature["sig"], validate=True)
+                if signature["keyid"] != sha256(public) or public in keys:
+                    return False
+                if not ed25519(public, head.encode() + payload, made):
+                    return False
+                keys.append(public)
+            if len(keys) not in (1, 2):
                 return False
             statement = parse(payload)
             if statement["_type"] != "https://in-toto.io/Statement/v1":

@@ -87,7 +87,7 @@ pub use store::{
     AuditReading, AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle, VerifiedLog,
 };
 pub use transfer::{
-    ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus, Imported,
-    MemberSet, MembersError, Replace, import, write_archive,
+    AdoptError, ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus,
+    Imported, MemberSet, MembersError, Replace, adopt, import, write_archive,
 };
 pub use verify::{Verification, VerifyOptions, directory_content_digest, verify_bundle};

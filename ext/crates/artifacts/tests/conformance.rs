@@ -687,12 +687,26 @@ const BENDS: &[(&str, &str, Bend)] = &[
             m["signatures"][0]["keyid"] = json!("0".repeat(64))
         })
     }),
-    ("two signatures", "attestation-invalid", |b| {
+    ("two signatures of one key", "attestation-invalid", |b| {
         b.document(ATTESTATION, |m| {
             let one = m["signatures"][0].clone();
             m["signatures"] = json!([one, one]);
         })
     }),
+    (
+        "second signature of a key that did not sign",
+        "attestation-invalid",
+        |b| {
+            b.document(ATTESTATION, |m| {
+                // The base point of the curve.
+                let public = [[0x58].as_slice(), &[0x66; 31]].concat();
+                let mut other = m["signatures"][0].clone();
+                other["keyid"] = json!(sha256(&public));
+                other["publicKey"] = json!("WGZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmZmY=");
+                m["signatures"].as_array_mut().unwrap().push(other);
+            })
+        },
+    ),
     ("attestation is no JSON", "attestation-invalid", |b| {
         append(b, ATTESTATION);
         b.seal();

@@ -404,3 +404,163 @@ fn export_fails_when_archive_exceeds_size_limit() {
         ErrorCode::ArtifactTooLarge
     );
 }
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+#[error("refused")]
+struct Refused;
+
+fn accept(_: &Dir, _: &Verification) -> Result<(), Refused> {
+    Ok(())
+}
+
+/// Returns the preflight of a stored bundle for all its files, on a host with this key.
+fn trusted_preflight(
+    bundle: &Path,
+    written: &WrittenBundle,
+    host: PublicKey,
+) -> Result<Preflight, PreflightError> {
+    let request = PreflightRequest {
+        approved_files: written
+            .changed_files
+            .iter()
+            .map(|f| f.path.clone())
+            .collect(),
+        trusted: TrustedKeys {
+            host: Some(host),
+            known: Vec::new(),
+        },
+        ..PreflightRequest::default()
+    };
+    preflight(&Dir::open(bundle).unwrap(), &request)
+}
+
+/// Writes a bundle with a change that may be approved.
+fn made_with_a_change(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
+    let work = scratch();
+    let random = &mut trees::Random(number);
+    let before = trees::baseline(random);
+    let after = trees::edit(random, &before);
+    let changes = captured(work.path(), &before, &after, random);
+    let mut inputs = inputs(vec![mount(0, "demo", Some(changes))]);
+    inputs.runtime.id = run_id(number).as_str().to_owned();
+    let (path, written) = host.write(number, &inputs);
+    assert!(!written.changed_files.is_empty());
+    (path, written)
+}
+
+#[test]
+fn adopted_bundle_has_both_signatures_and_is_applied_like_one_of_the_host() {
+    let (node, host) = (Host::new(), Host::new());
+    let (bundle, written) = made_with_a_change(&node, 5);
+    let members = || MemberSet::from_archive(archive(&bundle).as_slice()).unwrap();
+    let own = host.key.public_half();
+
+    // Control: an import alone does not make the host trust the bundle.
+    let plain = Target::new();
+    let imported = import(&plain.store, &members(), &ImportRules::default()).unwrap();
+    let refused = trusted_preflight(&plain.path(&imported.run_id), &written, own);
+    assert!(
+        matches!(
+            refused,
+            Err(PreflightError::Untrusted {
+                status: SignatureStatus::SignedByUnknown
+            })
+        ),
+        "{refused:?}"
+    );
+
+    let target = Target::new();
+    let adopted = adopt(&target.store, &members(), &run_id(5), &host.key, accept).unwrap();
+    assert_eq!(adopted.status, ImportStatus::Created);
+    assert_eq!(adopted.artifact_id, written.id.as_str());
+    assert_ne!(adopted.manifest_sha256, written.manifest_sha256);
+    let signature = &adopted.verification.signature;
+    assert_eq!(signature.status, SignatureStatus::SignedByThisHost);
+    assert_eq!(signature.key_id, Some(own.key_id()));
+    assert_eq!(signature.coverage, Some(SignatureCoverage::Manifest));
+    let stored = target.path(&run_id(5));
+    let ready = trusted_preflight(&stored, &written, own).unwrap();
+    assert_eq!(ready.manifest_sha256, adopted.manifest_sha256);
+
+    // The same bytes again change nothing. The host that made the bundle still knows its signature.
+    let again = adopt(&target.store, &members(), &run_id(5), &host.key, accept).unwrap();
+    assert_eq!(again.status, ImportStatus::Existing);
+    assert_eq!(
+        node.verify(&stored).signature.status,
+        SignatureStatus::SignedByThisHost
+    );
+    assert_eq!(target.names(), [run_id(5).to_string()]);
+
+    // The program of the public format accepts both, and no change of the adopted bundle.
+    let changed = scratch();
+    let changed = changed.path().join("b");
+    copy_dir(&stored, &changed);
+    fs::write(changed.join("files/patch.diff"), "x").unwrap();
+    let script = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/conformance/verify_bundle.py");
+    let verdicts: Vec<String> = [&bundle, &stored, &changed]
+        .iter()
+        .map(|directory| {
+            let mut child = std::process::Command::new("python3")
+                .arg("-I")
+                .arg(&script)
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let line = format!("{}\n", directory.display());
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(line.as_bytes())
+                .unwrap();
+            let output = child.wait_with_output().unwrap();
+            let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            format!(
+                "{} {}",
+                answer["valid"],
+                answer["signature"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(verdicts, ["true signed", "true signed", "false invalid"]);
+}
+
+#[test]
+fn bundle_that_the_check_refuses_or_that_is_unsigned_or_of_another_run_is_not_adopted() {
+    let (node, host) = (Host::new(), Host::new());
+    let (bundle, _) = made_with_a_change(&node, 6);
+    let members = MemberSet::from_directory(&Dir::open(&bundle).unwrap()).unwrap();
+    let target = Target::new();
+    let refused = adopt(&target.store, &members, &run_id(6), &host.key, |_, _| {
+        Err(Refused)
+    });
+    assert!(matches!(refused, Err(AdoptError::Refused(Refused))));
+    let other = adopt(&target.store, &members, &run_id(7), &host.key, accept);
+    assert!(
+        matches!(other, Err(AdoptError::OtherRun { .. })),
+        "{other:?}"
+    );
+
+    let work = scratch();
+    let mut unsigned = inputs(Vec::new());
+    unsigned.runtime.id = run_id(8).as_str().to_owned();
+    write_bundle(
+        &Dir::open(work.path()).unwrap(),
+        &run_id(8),
+        &unsigned,
+        &wp_codebox_policy::Redactor::new(&[]),
+        BundleSigner::Unsigned,
+    )
+    .unwrap();
+    let path = work.path().join(run_id(8).as_str());
+    let without = MemberSet::from_directory(&Dir::open(&path).unwrap()).unwrap();
+    let unsigned = adopt(&target.store, &without, &run_id(8), &host.key, accept);
+    assert!(
+        matches!(unsigned, Err(AdoptError::Envelope { .. })),
+        "{unsigned:?}"
+    );
+    assert!(target.names().is_empty(), "nothing stays behind");
+    adopt(&target.store, &members, &run_id(6), &host.key, accept).unwrap();
+}

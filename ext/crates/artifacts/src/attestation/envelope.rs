@@ -9,6 +9,11 @@
 //! with [`SignatureCoverage::Files`]. The envelope contains its public key, but only the caller's
 //! list of keys decides whether that key is trusted.
 //!
+//! An envelope has one signature, or two over the same statement: that of the host that made the
+//! bundle, and after it that of a host that verified the bundle and took it over
+//! ([`countersigned`]). Both must be valid. The second signature changes only the envelope and the
+//! two hashes in the manifest that depend on it, so the first one stays valid.
+//!
 //! The statement of a bundle from a browser has a predicate type of its own and the predicate member
 //! `origin`, which must equal the manifest's `origin`. Its signature gives a status of its own, so
 //! code that requires [`SignatureStatus::SignedByThisHost`] or
@@ -37,6 +42,9 @@ const MANIFEST_SHA256: &str = "manifestSha256";
 const ORIGIN: &str = "origin";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// Maximum number of signatures of an envelope: of the host that made the bundle, and of the host
+/// that took it over.
+const MAX_SIGNATURES: usize = 2;
 
 /// Verdict on the signature of a bundle, from the point of view of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -76,7 +84,8 @@ pub enum SignatureCoverage {
 pub struct SignatureReport {
     /// Whether there is a signature, whether it is valid, and whether its key is trusted.
     pub status: SignatureStatus,
-    /// SHA-256 of the public key in the envelope; only for a valid signature.
+    /// SHA-256 of the public key by which `status` was decided: the host's own key, otherwise a
+    /// listed one, otherwise the first key in the envelope. Only for a valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<Sha256Hex>,
     /// Part of the bundle that the signature covers; only for a valid signature.
@@ -104,9 +113,9 @@ impl SignatureReport {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttestationError {
-    /// The bytes are not a DSSE envelope with one signature.
+    /// The bytes are not a DSSE envelope with one or two signatures.
     #[error(
-        "the attestation is not a DSSE envelope with one signature: its part {field} is missing or wrong; discard the bundle"
+        "the attestation is not a DSSE envelope with one or two signatures: its part {field} is missing or wrong; discard the bundle"
     )]
     Envelope {
         /// Member of the envelope that is missing or malformed; `json` if the bytes are not JSON.
@@ -156,16 +165,27 @@ impl AttestationError {
     }
 }
 
-/// Returns the bytes that a DSSE signature covers.
-fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
+/// Returns the bytes that a DSSE signature covers. They contain the type of the payload, so a
+/// signature over one kind of document is none over another kind.
+pub(super) fn pre_authentication_encoding(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
-        "DSSEv1 {} {PAYLOAD_TYPE} {} ",
-        PAYLOAD_TYPE.len(),
+        "DSSEv1 {} {payload_type} {} ",
+        payload_type.len(),
         payload.len()
     )
     .into_bytes();
     bytes.extend_from_slice(payload);
     bytes
+}
+
+/// Builds one row of `signatures`.
+pub(super) fn signature(key: &HostKey, payload_type: &str, payload: &[u8]) -> Value {
+    let public = key.public_half();
+    json!({
+        "keyid": public.key_id(),
+        "sig": BASE64.encode(key.sign(&pre_authentication_encoding(payload_type, payload))),
+        "publicKey": public.to_base64(),
+    })
 }
 
 /// Builds the predicate of the signed statement, except the hash of the manifest.
@@ -216,16 +236,34 @@ pub(crate) fn make_envelope(
         "predicate": body,
     });
     let payload = statement.to_string().into_bytes();
-    let public = key.public_half();
     Ok(json!({
         "payloadType": PAYLOAD_TYPE,
         "payload": BASE64.encode(&payload),
-        "signatures": [{
-            "keyid": public.key_id(),
-            "sig": BASE64.encode(key.sign(&pre_authentication_encoding(&payload))),
-            "publicKey": public.to_base64(),
-        }],
+        "signatures": [signature(key, PAYLOAD_TYPE, &payload)],
     }))
+}
+
+/// Returns the envelope with the signature of `key` after the one that it has. An envelope that
+/// `key` has signed is returned as it is.
+///
+/// # Errors
+/// [`AttestationError`] unless every signature of the envelope is valid, and if two other hosts
+/// have signed it already.
+pub(crate) fn countersigned(bytes: &[u8], key: &HostKey) -> Result<Value, AttestationError> {
+    let bad = |field| AttestationError::Envelope { field };
+    let opened = opened(bytes, PAYLOAD_TYPE)?;
+    let mut envelope: Value = serde_json::from_slice(bytes).map_err(|_| bad("json"))?;
+    if opened.keys.contains(&key.public_half()) {
+        return Ok(envelope);
+    }
+    let rows = envelope.get_mut("signatures").and_then(Value::as_array_mut);
+    match rows {
+        Some(rows) if rows.len() < MAX_SIGNATURES => {
+            rows.push(signature(key, PAYLOAD_TYPE, &opened.payload));
+            Ok(envelope)
+        }
+        Some(_) | None => Err(bad("signatures")),
+    }
 }
 
 /// Verifies an envelope against its bundle. `hashes` has the hash of the bytes read from each
@@ -236,9 +274,9 @@ pub(crate) fn check_envelope(
     hashes: &BTreeMap<String, Sha256Hex>,
     trusted: &TrustedKeys,
 ) -> Result<SignatureReport, AttestationError> {
-    let (payload, key) = opened(bytes)?;
-    let statement =
-        Json::parse(&payload).map_err(|_| AttestationError::Statement { field: "payload" })?;
+    let opened = opened(bytes, PAYLOAD_TYPE)?;
+    let statement = Json::parse(&opened.payload)
+        .map_err(|_| AttestationError::Statement { field: "payload" })?;
     let text = |key| statement.get(key).and_then(Json::as_str);
     if text("_type") != Some(STATEMENT_TYPE) {
         return Err(AttestationError::Statement { field: "_type" });
@@ -267,8 +305,10 @@ pub(crate) fn check_envelope(
             field: MANIFEST_SHA256,
         });
     }
-    let is_known = trusted.known.contains(&key.key_id());
-    let status = match (trusted.host == Some(key), is_known, origin) {
+    let own = opened.keys.iter().find(|key| trusted.host == Some(**key));
+    let is_known = |key: &&PublicKey| trusted.known.contains(&key.key_id());
+    let known = opened.keys.iter().find(is_known);
+    let status = match (own.is_some(), known.is_some(), origin) {
         (true, _, None) => SignatureStatus::SignedByThisHost,
         (true, _, Some(BundleOrigin::Browser)) => SignatureStatus::BrowserOrigin,
         (false, true, None) => SignatureStatus::SignedByKnown,
@@ -277,7 +317,7 @@ pub(crate) fn check_envelope(
     };
     Ok(SignatureReport {
         status,
-        key_id: Some(key.key_id()),
+        key_id: own.or(known).or(opened.keys.first()).map(PublicKey::key_id),
         coverage: Some(coverage),
         origin,
     })
@@ -352,12 +392,18 @@ fn has_only(object: &Json, keys: &[&str]) -> bool {
     }
 }
 
-/// Verifies the signature of an envelope with the public key in the envelope. Returns the signed
-/// payload and this key; the caller decides whether it trusts the key.
-fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
+/// Payload of an envelope and the keys that signed it, in the order of its signatures.
+pub(super) struct Opened {
+    pub payload: Vec<u8>,
+    pub keys: Vec<PublicKey>,
+}
+
+/// Verifies every signature of an envelope with the public key beside it. The caller decides
+/// whether it trusts the keys.
+pub(super) fn opened(bytes: &[u8], payload_type: &str) -> Result<Opened, AttestationError> {
     let bad = |field| AttestationError::Envelope { field };
     let envelope = Json::parse(bytes).map_err(|_| bad("json"))?;
-    if envelope.get("payloadType").and_then(Json::as_str) != Some(PAYLOAD_TYPE) {
+    if envelope.get("payloadType").and_then(Json::as_str) != Some(payload_type) {
         return Err(bad("payloadType"));
     }
     let decoded = |value: Option<&Json>| {
@@ -366,22 +412,29 @@ fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
             .and_then(|text| BASE64.decode(text).ok())
     };
     let payload = decoded(envelope.get("payload")).ok_or(bad("payload"))?;
-    let Some([signature]) = envelope.get("signatures").and_then(Json::as_array) else {
-        return Err(bad("signatures"));
-    };
-    let key = signature
-        .get("publicKey")
-        .and_then(Json::as_str)
-        .and_then(|text| PublicKey::from_base64(text).ok())
-        .ok_or(bad("publicKey"))?;
-    if signature.get("keyid").and_then(Json::as_str) != Some(key.key_id().as_str()) {
-        return Err(bad("keyid"));
+    let rows = envelope.get("signatures").and_then(Json::as_array);
+    let rows = rows.filter(|rows| (1..=MAX_SIGNATURES).contains(&rows.len()));
+    let mut keys: Vec<PublicKey> = Vec::new();
+    for signature in rows.ok_or(bad("signatures"))? {
+        let key = signature
+            .get("publicKey")
+            .and_then(Json::as_str)
+            .and_then(|text| PublicKey::from_base64(text).ok())
+            .ok_or(bad("publicKey"))?;
+        if signature.get("keyid").and_then(Json::as_str) != Some(key.key_id().as_str()) {
+            return Err(bad("keyid"));
+        }
+        let made = decoded(signature.get("sig")).ok_or(bad("sig"))?;
+        if !key.verifies(&pre_authentication_encoding(payload_type, &payload), &made) {
+            return Err(AttestationError::Signature);
+        }
+        // Two signatures with one key would show two signers where there is one.
+        if keys.contains(&key) {
+            return Err(bad("signatures"));
+        }
+        keys.push(key);
     }
-    let made = decoded(signature.get("sig")).ok_or(bad("sig"))?;
-    if !key.verifies(&pre_authentication_encoding(&payload), &made) {
-        return Err(AttestationError::Signature);
-    }
-    Ok((payload, key))
+    Ok(Opened { payload, keys })
 }
 
 fn check_subjects(

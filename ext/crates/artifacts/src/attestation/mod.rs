@@ -8,6 +8,8 @@
 mod envelope;
 mod key;
 
-pub(crate) use envelope::{ATTESTATION_PATH, MANIFEST_PATH, check_envelope, make_envelope};
+pub(crate) use envelope::{
+    ATTESTATION_PATH, MANIFEST_PATH, check_envelope, countersigned, make_envelope,
+};
 pub use envelope::{AttestationError, SignatureCoverage, SignatureReport, SignatureStatus};
 pub use key::{HostKey, KeyError, PublicKey, TrustedKeys};

@@ -70,6 +70,15 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
+    /// Writes a file again that [`Self::write`] wrote before.
+    pub(crate) fn replace(&mut self, path: &str, content: impl Read) -> Result<(), BundleError> {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let dir = self.directories.get(directory).unwrap_or(&self.root);
+        fs::unlinkat(dir, name, AtFlags::empty()).map_err(|e| io(path, e))?;
+        self.files.retain(|(written, _)| written != path);
+        self.write(path, content)
+    }
+
     fn directory(&mut self, path: &str) -> Result<(), Errno> {
         if path.is_empty() || self.directories.contains_key(path) {
             return Ok(());

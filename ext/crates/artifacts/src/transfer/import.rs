@@ -145,28 +145,10 @@ pub fn import(
     members: &MemberSet,
     rules: &ImportRules,
 ) -> Result<Imported, ImportError> {
-    let unread = |source: std::io::Error| BundleError::Io {
-        member: MANIFEST_PATH.to_owned(),
-        source: Errno::from_io_error(&source).unwrap_or(Errno::IO),
-    };
-    let manifest_sha256 = members
-        .manifest_sha256()
-        .map_err(|source| failed(unread(source)))?;
+    let manifest_sha256 = manifest_sha256(members)?;
     let unnamed = RunId::from_digest(&manifest_sha256);
-    let mut staging = Staging::new(store.directory(), &unnamed).map_err(failed)?;
-    for (path, content) in members.iter() {
-        staging.write(path, content).map_err(failed)?;
-    }
-    let options = VerifyOptions {
-        trusted: rules.trusted.clone(),
-    };
-    let verification = verify_bundle(staging.root(), &options);
-    if let Some(first) = verification.violations.first() {
-        return Err(ImportError::Invalid {
-            first: first.message.clone(),
-            verification: Box::new(verification),
-        });
-    }
+    let staging = staged(store, members, &unnamed)?;
+    let verification = verified(&staging, &rules.trusted)?;
     let manifest = verification.manifest.clone().unwrap_or_default();
     let artifact_id = manifest["id"].as_str().unwrap_or_default().to_owned();
     let digest = manifest["contentDigest"]["value"]
@@ -190,7 +172,45 @@ pub fn import(
     })
 }
 
-fn place(
+pub(super) fn manifest_sha256(members: &MemberSet) -> Result<Sha256Hex, ImportError> {
+    let unread = |source: std::io::Error| BundleError::Io {
+        member: MANIFEST_PATH.to_owned(),
+        source: Errno::from_io_error(&source).unwrap_or(Errno::IO),
+    };
+    let digest = members.manifest_sha256();
+    digest.map_err(|source| failed(unread(source)))
+}
+
+/// Writes the members to a hidden directory of the store.
+pub(super) fn staged<'s>(
+    store: &'s Store,
+    members: &MemberSet,
+    run_id: &RunId,
+) -> Result<Staging<'s>, ImportError> {
+    let mut staging = Staging::new(store.directory(), run_id).map_err(failed)?;
+    for (path, content) in members.iter() {
+        staging.write(path, content).map_err(failed)?;
+    }
+    Ok(staging)
+}
+
+/// Verifies a written bundle; any violation is an error.
+pub(super) fn verified(
+    staging: &Staging<'_>,
+    trusted: &TrustedKeys,
+) -> Result<Verification, ImportError> {
+    let trusted = trusted.clone();
+    let verification = verify_bundle(staging.root(), &VerifyOptions { trusted });
+    match verification.violations.first() {
+        None => Ok(verification),
+        Some(first) => Err(ImportError::Invalid {
+            first: first.message.clone(),
+            verification: Box::new(verification),
+        }),
+    }
+}
+
+pub(super) fn place(
     store: &Store,
     staging: Staging<'_>,
     run_id: &RunId,
@@ -236,7 +256,7 @@ fn place(
     }
 }
 
-fn failed(source: BundleError) -> ImportError {
+pub(super) fn failed(source: BundleError) -> ImportError {
     ImportError::Store { source }
 }
 

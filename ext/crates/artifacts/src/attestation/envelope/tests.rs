@@ -145,7 +145,7 @@ fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
     s.envelope["payload"] = json!(BASE64.encode(&payload));
     s.envelope["signatures"][0] = json!({
         "keyid": public.key_id(),
-        "sig": BASE64.encode(key.sign(&pre_authentication_encoding(&payload))),
+        "sig": BASE64.encode(key.sign(&pre_authentication_encoding(PAYLOAD_TYPE, &payload))),
         "publicKey": public.to_base64(),
     });
     s.trusted.host = Some(public);
@@ -330,7 +330,7 @@ fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest()
         change(&mut statement);
         let payload = statement.to_string().into_bytes();
         s.envelope["payload"] = json!(BASE64.encode(&payload));
-        let signature = key.sign(&pre_authentication_encoding(&payload));
+        let signature = key.sign(&pre_authentication_encoding(PAYLOAD_TYPE, &payload));
         s.envelope["signatures"][0]["sig"] = json!(BASE64.encode(signature));
         judge(&s)
     };
@@ -349,5 +349,73 @@ fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest()
     assert_eq!(
         changed(&without),
         Err(AttestationError::Predicate { field })
+    );
+}
+
+#[test]
+fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_and_the_first_signature_stays_needed()
+ {
+    let mut s = sample();
+    s.trusted = TrustedKeys::default();
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
+    let host = key();
+    let bytes = s.envelope.to_string();
+    s.envelope = countersigned(bytes.as_bytes(), &host).unwrap();
+    // Without the host's key in the list, the second signature changes nothing.
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
+    s.trusted.host = Some(host.public_half());
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
+    let report = check_envelope(
+        s.envelope.to_string().as_bytes(),
+        &Json::from(&s.manifest),
+        &s.hashes,
+        &s.trusted,
+    );
+    assert_eq!(report.unwrap().key_id, Some(host.public_half().key_id()));
+    // A key of the site's settings counts at each of the two places.
+    for row in 0..2 {
+        let id = s.envelope["signatures"][row]["keyid"].as_str().unwrap();
+        let known = vec![Sha256Hex::new(id).unwrap()];
+        let mut other = sample_like(&s);
+        other.trusted = TrustedKeys { host: None, known };
+        assert_eq!(judge(&other), Ok(SignatureStatus::SignedByKnown), "{row}");
+    }
+    for row in 0..2 {
+        let mut broken = sample_like(&s);
+        broken.envelope["signatures"][row]["sig"] = json!(BASE64.encode([0; 64]));
+        assert_eq!(judge(&broken), Err(AttestationError::Signature), "{row}");
+    }
+    s.manifest["note"] = json!("other");
+    assert!(judge(&s).is_err());
+}
+
+#[test]
+fn envelope_with_two_signatures_of_one_key_or_with_three_signatures_is_rejected() {
+    let field = "signatures";
+    let mut s = sample();
+    let bytes = |s: &Sample| s.envelope.to_string().into_bytes();
+    let (second, third) = (key(), key());
+    s.envelope = countersigned(&bytes(&s), &second).unwrap();
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
+    // A host that signed already adds nothing, and a third host may not sign.
+    assert_eq!(countersigned(&bytes(&s), &second).unwrap(), s.envelope);
+    assert_eq!(
+        countersigned(&bytes(&s), &third),
+        Err(AttestationError::Envelope { field })
+    );
+    let rows = s.envelope["signatures"].as_array().unwrap().clone();
+    for rows in [
+        vec![rows[0].clone(), rows[0].clone()],
+        vec![rows[0].clone(), rows[1].clone(), rows[1].clone()],
+    ] {
+        let mut other = sample_like(&s);
+        other.envelope["signatures"] = json!(rows);
+        assert_eq!(judge(&other), Err(AttestationError::Envelope { field }));
+    }
+    // A forged envelope gets no countersignature.
+    s.envelope["signatures"][0]["sig"] = json!(BASE64.encode([0; 64]));
+    assert_eq!(
+        countersigned(&bytes(&s), &third),
+        Err(AttestationError::Signature)
     );
 }
