@@ -35,7 +35,7 @@ mod verify;
 
 pub use attestation::{
     AttestationError, HostKey, KeyError, PublicKey, SignatureCoverage, SignatureReport,
-    SignatureStatus, TrustedKeys,
+    SignatureStatus, TrustedKeys, open_document, sign_document,
 };
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,

@@ -5,9 +5,11 @@
 //! readers. It gives no protection against code on this host that runs as the owner of the key
 //! file, because such code can read the key.
 
+mod document;
 mod envelope;
 mod key;
 
+pub use document::{open_document, sign_document};
 pub(crate) use envelope::{
     ATTESTATION_PATH, MANIFEST_PATH, check_envelope, countersigned, make_envelope,
 };
