@@ -17,3 +17,5 @@ pub mod record;
 pub mod schedule;
 pub mod submit;
 pub mod work;
+pub mod task;
+pub mod values;
