@@ -6,6 +6,8 @@
 pub mod bus;
 pub mod claim;
 pub mod held;
+mod capped;
+pub mod collect;
 pub mod host;
 pub mod lease;
 pub mod names;

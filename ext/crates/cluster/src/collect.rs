@@ -1,0 +1,367 @@
+//! Removes a submitter's objects that no record names any more: tasks, layers and results.
+//!
+//! A record names its task and its results, the task names its layers. An object is removed when the
+//! same collector saw it without a name in passes that lie at least the grace period apart on its own
+//! monotonic clock. No host's wall clock counts.
+//!
+//! A submission at the same time is safe by the order of its writes (see [`crate::layers::LayerStore`]). It
+//! can lose an object in one way: it finds an object on the server that it therefore does not upload,
+//! and the collector, which read the records before the submission wrote its own, removes that object.
+//! The collector removes nothing later than ten seconds after it began to read the records. The
+//! submitter looks for its objects again after [`REMOVAL_WINDOW`] and uploads what is missing. A
+//! collector that the kernel stops between its last look at the clock and the removal can exceed the
+//! window; a run whose layer is gone then ends with an error and with no wrong result.
+
+use crate::bus::BusError;
+use crate::objects::Objects;
+use crate::record::{Record, State};
+use crate::task::{ClusterTask, TaskError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+
+/// Time after which a submitter looks for its objects again: the collector's ten seconds, and twenty
+/// for the last request to be carried out.
+pub const REMOVAL_WINDOW: Duration = Duration::from_secs(30);
+/// Time from the reading of the records to the last removal that is justified by them.
+const LAST_REMOVAL: Duration = Duration::from_secs(10);
+
+/// Why a collection ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectError {
+    /// The message server refused or failed.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+impl CollectError {
+    /// Returns the error's public code, which stays the same across releases.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Bus(error) => error.code(),
+        }
+    }
+
+    /// Returns public code and message with hints.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        match self {
+            Self::Bus(error) => error.body(),
+        }
+    }
+}
+
+/// What a pass removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Names of the removed objects.
+    pub removed: Vec<String>,
+    /// Number of objects that no record names and that wait for the end of the grace period.
+    pub waiting: u64,
+    /// Number of removed bytes.
+    pub bytes: u64,
+    /// Whether layers were left alone because a task could not be read.
+    pub kept_layers: bool,
+}
+
+/// Collector of one submitter's objects. It remembers what it saw, so a process keeps one.
+#[derive(Debug, Default)]
+pub struct Collector {
+    unnamed: BTreeMap<String, Instant>,
+    /// Layers of the tasks that records name; a task never changes.
+    layers: BTreeMap<Sha256Hex, BTreeSet<Sha256Hex>>,
+}
+
+impl Collector {
+    /// Creates a collector that has seen nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Removes the objects whose grace period is over. `records` returns all records of the
+    /// submitter, `now` the time of the process's monotonic clock.
+    ///
+    /// # Errors
+    /// [`CollectError::Bus`]; some objects may have been removed.
+    pub fn pass(
+        &mut self,
+        objects: &dyn Objects,
+        records: &dyn Fn() -> Result<Vec<Record>, BusError>,
+        grace: Duration,
+        now: &dyn Fn() -> Instant,
+    ) -> Result<Collected, CollectError> {
+        // Objects first: one that is stored after this line is not looked at.
+        let listed = objects.list()?;
+        let read_at = now();
+        let named = self.named(objects, &records()?)?;
+        let mut report = Collected {
+            kept_layers: named.are_layers_unknown,
+            ..Collected::default()
+        };
+        let unnamed: Vec<(String, u64)> = listed
+            .into_iter()
+            .filter(|(name, _)| named.is_unnamed(name))
+            .collect();
+        let names: BTreeSet<&str> = unnamed.iter().map(|(name, _)| name.as_str()).collect();
+        self.unnamed.retain(|name, _| names.contains(name.as_str()));
+        for (name, bytes) in &unnamed {
+            let since = *self.unnamed.entry(name.clone()).or_insert(read_at);
+            let is_over = read_at.saturating_duration_since(since) >= grace;
+            let is_in_time = now().saturating_duration_since(read_at) < LAST_REMOVAL;
+            // The first sight is never the last, even without a grace period.
+            if since == read_at || !is_over || !is_in_time {
+                report.waiting += 1;
+                continue;
+            }
+            objects.remove(name)?;
+            self.unnamed.remove(name);
+            report.bytes += bytes;
+            report.removed.push(name.clone());
+        }
+        Ok(report)
+    }
+
+    /// Returns what the records name.
+    fn named(&mut self, objects: &dyn Objects, records: &[Record]) -> Result<Named, CollectError> {
+        let mut named = Named::default();
+        let tasks: BTreeSet<&Sha256Hex> = records.iter().map(|record| &record.task).collect();
+        self.layers.retain(|task, _| tasks.contains(task));
+        for record in records {
+            named.tasks.insert(record.task.clone());
+            named.runs.insert(record.key.run.as_str().to_owned());
+            if let Some(layers) = self.layers.get(&record.task) {
+                named.layers.extend(layers.iter().cloned());
+                continue;
+            }
+            match ClusterTask::fetch(objects, &record.task) {
+                Ok(task) => {
+                    let layers = task.inputs();
+                    named.layers.extend(layers.iter().cloned());
+                    self.layers.insert(record.task.clone(), layers);
+                }
+                // A run that has ended needs no layers, and a task that is gone names none.
+                Err(TaskError::Bus(BusError::Missing { .. }))
+                    if matches!(record.state, State::Terminal { .. }) => {}
+                Err(TaskError::Bus(error)) if !matches!(error, BusError::Missing { .. }) => {
+                    return Err(error.into());
+                }
+                // The task is not there yet, or a newer version wrote it. Any layer may be one of it.
+                Err(_) => named.are_layers_unknown = true,
+            }
+        }
+        Ok(named)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Named {
+    tasks: BTreeSet<Sha256Hex>,
+    layers: BTreeSet<Sha256Hex>,
+    runs: BTreeSet<String>,
+    are_layers_unknown: bool,
+}
+
+impl Named {
+    /// Returns whether no record names the object. Objects of kinds that this version does not know
+    /// are never unnamed.
+    fn is_unnamed(&self, object: &str) -> bool {
+        let digest = |text: &str| Sha256Hex::new(text).ok();
+        match object.split_once('.') {
+            Some(("task", rest)) => digest(rest).is_some_and(|of| !self.tasks.contains(&of)),
+            Some(("layer", rest)) => {
+                !self.are_layers_unknown
+                    && digest(rest).is_some_and(|of| !self.layers.contains(&of))
+            }
+            Some(("result", rest)) => match rest.split_once('.') {
+                Some((run, _)) => !self.runs.contains(run),
+                None => false,
+            },
+            Some(_) | None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{Capability, Priority, Queue, RunKey, SubmitterName};
+    use crate::objects::tests::MemoryObjects;
+    use crate::record::{End, PROTOCOL};
+    use crate::task::tests::minimal_task;
+    use std::cell::Cell;
+    use wp_codebox_artifacts::sha256;
+    use wp_codebox_contracts::RunId;
+
+    fn record(number: u32, task: &Sha256Hex, state: State) -> Record {
+        let submitter = SubmitterName::new("team").unwrap();
+        Record {
+            protocol: PROTOCOL,
+            key: RunKey {
+                submitter: submitter.clone(),
+                run: RunId::new(format!("run_{number:032x}")).unwrap(),
+            },
+            queue: Queue {
+                capability: Capability::new("default").unwrap(),
+                priority: Priority::Normal,
+                submitter,
+            },
+            task: task.clone(),
+            epoch: 0,
+            max_tries: 3,
+            cancelled: false,
+            created_at: "2026-01-01T00:00:00Z".to_owned(),
+            state,
+        }
+    }
+
+    /// A clock that a test sets.
+    struct Clock {
+        start: Instant,
+        seconds: Cell<u64>,
+    }
+
+    impl Clock {
+        fn new() -> Self {
+            Self {
+                start: Instant::now(),
+                seconds: Cell::new(0),
+            }
+        }
+        fn pass(&self, seconds: u64) {
+            self.seconds.set(self.seconds.get() + seconds);
+        }
+        fn now(&self) -> Instant {
+            self.start + Duration::from_secs(self.seconds.get())
+        }
+    }
+
+    const GRACE: Duration = Duration::from_secs(600);
+
+    /// Objects of one task with its layer, and of nothing else.
+    fn stored() -> (MemoryObjects, Sha256Hex, Sha256Hex) {
+        let objects = MemoryObjects::default();
+        let layer = sha256(b"layer");
+        let task = minimal_task(&layer).put(&objects).unwrap();
+        let mut lock = objects.lock();
+        for name in [
+            format!("layer.{layer}"),
+            format!("layer.{}", sha256(b"other")),
+            format!("task.{}", sha256(b"other task")),
+            format!("result.run_{:032x}.1", 1),
+            format!("result.run_{:032x}.1", 2),
+            "later.kind".to_owned(),
+        ] {
+            lock.insert(name, vec![0; 10]);
+        }
+        drop(lock);
+        (objects, task, layer)
+    }
+
+    fn names(objects: &MemoryObjects) -> Vec<String> {
+        objects.lock().keys().cloned().collect()
+    }
+
+    #[test]
+    fn objects_that_no_record_names_are_removed_after_the_grace_period_and_no_others() {
+        let (objects, task, layer) = stored();
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let records = || Ok(vec![record(1, &task, State::Queued)]);
+        let mut pass = || {
+            collector
+                .pass(&objects, &records, GRACE, &|| clock.now())
+                .unwrap()
+        };
+        let first = pass();
+        assert_eq!((first.removed.len(), first.waiting), (0, 3));
+        clock.pass(599);
+        assert_eq!(pass().removed.len(), 0, "the grace period is not over");
+        clock.pass(1);
+        let last = pass();
+        assert_eq!((last.removed.len(), last.bytes, last.waiting), (3, 30, 0));
+        assert_eq!(
+            names(&objects),
+            [
+                "later.kind".to_owned(),
+                format!("layer.{layer}"),
+                format!("result.run_{:032x}.1", 1),
+                format!("task.{task}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn object_that_a_record_named_in_between_gets_a_new_grace_period() {
+        let (objects, task, layer) = stored();
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let none = || Ok(Vec::new());
+        let one = || Ok(vec![record(1, &task, State::Queued)]);
+        let now = || clock.now();
+        collector.pass(&objects, &none, GRACE, &now).unwrap();
+        clock.pass(300);
+        collector.pass(&objects, &one, GRACE, &now).unwrap();
+        clock.pass(400);
+        collector.pass(&objects, &none, GRACE, &now).unwrap();
+        assert!(names(&objects).contains(&format!("layer.{layer}")));
+        clock.pass(600);
+        collector.pass(&objects, &none, GRACE, &now).unwrap();
+        assert_eq!(names(&objects), ["later.kind"]);
+    }
+
+    #[test]
+    fn layers_stay_while_a_task_is_not_stored_yet_or_cannot_be_read() {
+        let (objects, task, layer) = stored();
+        let unread = sha256(b"not there");
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let queued = || Ok(vec![record(1, &unread, State::Queued)]);
+        let mut pass = |records: &dyn Fn() -> Result<Vec<Record>, BusError>| {
+            clock.pass(700);
+            collector
+                .pass(&objects, records, GRACE, &|| clock.now())
+                .unwrap()
+        };
+        pass(&queued);
+        assert!(pass(&queued).kept_layers);
+        assert!(names(&objects).contains(&format!("layer.{layer}")));
+        objects
+            .lock()
+            .insert(format!("task.{unread}"), b"{".to_vec());
+        assert!(pass(&queued).kept_layers);
+        assert!(names(&objects).contains(&format!("layer.{layer}")));
+        // Control: without that record the layers go, and the task of the first one too.
+        pass(&|| Ok(Vec::new()));
+        pass(&|| Ok(Vec::new()));
+        assert_eq!(names(&objects), ["later.kind"]);
+        // A run that has ended and whose task is gone keeps nothing.
+        objects.lock().insert(format!("layer.{layer}"), vec![1]);
+        let ended = || {
+            let error = ErrorBody::new(ErrorCode::ClusterMissing, "gone");
+            let end = End::Error { error };
+            Ok(vec![record(1, &task, State::Terminal { by: None, end })])
+        };
+        pass(&ended);
+        assert!(!pass(&ended).kept_layers);
+        assert_eq!(names(&objects), ["later.kind"]);
+    }
+
+    #[test]
+    fn slow_collector_removes_nothing_after_the_time_in_which_its_records_count() {
+        let (objects, _, _) = stored();
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let none = || Ok(Vec::new());
+        let slow = || {
+            clock.pass(LAST_REMOVAL.as_secs());
+            Ok(Vec::new())
+        };
+        let now = || clock.now();
+        collector.pass(&objects, &none, GRACE, &now).unwrap();
+        clock.pass(600);
+        let pass = collector.pass(&objects, &slow, GRACE, &now).unwrap();
+        assert_eq!((pass.removed.len(), pass.waiting), (0, 6));
+        // Control: the same collector with fast answers.
+        let pass = collector.pass(&objects, &none, GRACE, &now).unwrap();
+        assert_eq!(pass.removed.len(), 6);
+    }
+}
