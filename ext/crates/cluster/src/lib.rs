@@ -19,5 +19,7 @@ pub mod record;
 pub mod schedule;
 pub mod submit;
 pub mod work;
+pub mod result;
 pub mod task;
+pub mod trust;
 pub mod values;

@@ -1,0 +1,64 @@
+//! Keys of nodes, as a submitter lists them.
+//!
+//! A key is listed for one node. A node whose key is listed can therefore not act for another one:
+//! it gets no secrets of that node's runs, and results that it signs for them are refused.
+
+use crate::names::NodeName;
+use std::collections::{BTreeMap, BTreeSet};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+
+/// The key is not listed for the node.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the key {key} is not listed for the node {node}; add it to the list of nodes if that node is yours"
+)]
+pub struct UntrustedNode {
+    /// Node that claims the run.
+    pub node: NodeName,
+    /// Key that signed.
+    pub key: Sha256Hex,
+}
+
+impl UntrustedNode {
+    /// Returns the error's public code, which stays the same across releases.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        ErrorCode::ClusterNodeUntrusted
+    }
+
+    /// Returns public code and message.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// Ids of the keys ([`wp_codebox_artifacts::PublicKey::key_id`]) by which a submitter trusts nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeKeys(BTreeMap<NodeName, BTreeSet<Sha256Hex>>);
+
+impl NodeKeys {
+    /// Creates the list. A node may have several keys, such as while its key is replaced.
+    #[must_use]
+    pub fn new(rows: impl IntoIterator<Item = (NodeName, Sha256Hex)>) -> Self {
+        let mut keys = Self::default();
+        for (node, key) in rows {
+            keys.0.entry(node).or_default().insert(key);
+        }
+        keys
+    }
+
+    /// Fails unless the key is listed for the node.
+    ///
+    /// # Errors
+    /// [`UntrustedNode`].
+    pub fn check(&self, node: &NodeName, key: &Sha256Hex) -> Result<(), UntrustedNode> {
+        match self.0.get(node) {
+            Some(keys) if keys.contains(key) => Ok(()),
+            Some(_) | None => Err(UntrustedNode {
+                node: node.clone(),
+                key: key.clone(),
+            }),
+        }
+    }
+}
