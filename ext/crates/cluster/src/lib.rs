@@ -20,6 +20,7 @@ pub mod schedule;
 pub mod submit;
 pub mod work;
 pub mod result;
+pub mod seal;
 pub mod task;
 pub mod trust;
 pub mod values;

@@ -1,0 +1,93 @@
+//! Error type of sealed secrets and its mapping to error codes.
+
+use crate::bus::BusError;
+use crate::trust::UntrustedNode;
+use wp_codebox_artifacts::AttestationError;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Why secrets were not asked for, sealed or opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The process that has the secrets did not answer.
+    #[error(
+        "the process that submitted the run does not answer, so its secrets are not available: {detail}"
+    )]
+    SourceGone {
+        /// What the message server reports.
+        detail: String,
+    },
+    /// The request has no valid signature.
+    #[error("the request for secrets has no valid signature: {source}")]
+    Signature {
+        /// What is wrong.
+        #[from]
+        source: AttestationError,
+    },
+    /// The node's key is not listed.
+    #[error(transparent)]
+    Untrusted(#[from] UntrustedNode),
+    /// The record does not say that the asking process has this claim.
+    #[error("the request for secrets does not fit the record: {detail}")]
+    NotClaimed {
+        /// What differs.
+        detail: &'static str,
+    },
+    /// A message is not in the expected format.
+    #[error("the {what} for secrets cannot be read")]
+    Malformed {
+        /// `request` or `reply`.
+        what: &'static str,
+    },
+    /// The reply was not made for this request.
+    #[error("the reply for secrets does not open: it was made for another request")]
+    Opening,
+    /// The random generator or the cipher failed.
+    #[error("secrets cannot be encrypted on this host")]
+    Cipher,
+    /// The values are too large for one message.
+    #[error("the secrets have {bytes} bytes together, but at most {limit} fit into a message")]
+    TooLarge {
+        /// Size of the message in bytes.
+        bytes: u64,
+        /// Maximum size in bytes.
+        limit: u64,
+    },
+    /// The message server refused or failed.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+impl SealError {
+    /// Returns the error's public code, which stays the same across releases.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::SourceGone { .. } => ErrorCode::SecretSourceGone,
+            Self::Untrusted(error) => error.code(),
+            Self::Signature { .. } => ErrorCode::ClusterNodeUntrusted,
+            Self::NotClaimed { .. } => ErrorCode::ClusterDenied,
+            Self::Malformed { .. } | Self::Opening => ErrorCode::ClusterUnreadable,
+            Self::Cipher => ErrorCode::Internal,
+            Self::TooLarge { .. } => ErrorCode::ClusterObjectTooLarge,
+            Self::Bus(error) => error.code(),
+        }
+    }
+
+    /// Returns public code and message with hints.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        match self {
+            Self::Bus(error) => error.body(),
+            Self::SourceGone { .. } => ErrorBody::new(self.code(), self.to_string())
+                .hint("submit the task again, and let the process that submits it run until the run has ended"),
+            Self::Untrusted(_)
+            | Self::Signature { .. }
+            | Self::NotClaimed { .. }
+            | Self::Malformed { .. }
+            | Self::Opening
+            | Self::Cipher
+            | Self::TooLarge { .. } => ErrorBody::new(self.code(), self.to_string()),
+        }
+    }
+}
