@@ -4,23 +4,22 @@
 #![forbid(unsafe_code)]
 
 pub mod bus;
-pub mod claim;
-pub mod held;
 mod capped;
+pub mod claim;
 pub mod collect;
+pub mod held;
 pub mod host;
+pub mod layers;
 pub mod lease;
 pub mod names;
 pub mod node;
-mod capped;
-pub mod layers;
 pub mod objects;
 pub mod record;
-pub mod schedule;
-pub mod submit;
-pub mod work;
 pub mod result;
+pub mod schedule;
 pub mod seal;
+pub mod submit;
 pub mod task;
 pub mod trust;
 pub mod values;
+pub mod work;

@@ -73,6 +73,7 @@ impl ClusterTask {
             find_renames,
             secrets,
             outer_sandbox,
+            placement: _,
             redact,
             provenance,
         } = request;

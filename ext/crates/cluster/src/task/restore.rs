@@ -193,6 +193,7 @@ impl ClusterTask {
                 program: None,
                 need,
             },
+            placement: None,
             redact: values
                 .redact
                 .iter_mut()
