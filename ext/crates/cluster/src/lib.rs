@@ -14,6 +14,7 @@ pub mod lease;
 pub mod names;
 pub mod node;
 pub mod objects;
+pub mod nats;
 pub mod record;
 pub mod result;
 pub mod schedule;

@@ -1,0 +1,185 @@
+//! Rights of the parties on the server.
+//!
+//! Two properties of the server decide what is given:
+//!
+//! - Its answers go to the subject that a request names for replies, whatever the requester may publish.
+//!   Each party can therefore let the JSON of an answer arrive at the others, so every reader checks
+//!   form and origin of a message, and announcements of records are hints only. Consumers and direct
+//!   reads deliver the bare content of messages, so only the operator has these.
+//! - A reply of up to one message to each request that a party received needs no right of its own
+//!   (`allow_responses`). A party may publish to none of the subjects that it subscribes to: it would
+//!   send itself a request, and reply to any subject.
+
+use super::layout;
+use super::options::Party;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Rights of one account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Permissions {
+    /// Subjects to which it may publish.
+    pub publish: Vec<String>,
+    /// Subjects to which it may subscribe.
+    pub subscribe: Vec<String>,
+    /// Whether it may answer requests that it receives.
+    pub answers: bool,
+}
+
+impl Permissions {
+    /// Returns the member `permissions` of a user in the configuration of the server.
+    #[must_use]
+    pub fn to_config(&self) -> Value {
+        let mut config = json!({
+            "publish": {"allow": self.publish},
+            "subscribe": {"allow": self.subscribe},
+        });
+        if self.answers {
+            config["allow_responses"] = json!({"max": 1, "expires": "1m"});
+        }
+        config
+    }
+}
+
+/// Returns the rights that a party needs.
+#[must_use]
+pub fn permissions(party: &Party) -> Permissions {
+    let inbox = format!("{}.>", party.inbox());
+    let api = |operation: &str, name: &str| format!("$JS.API.{operation}.{name}");
+    match party {
+        Party::Operator => Permissions {
+            publish: vec![">".to_owned()],
+            subscribe: vec![">".to_owned()],
+            answers: false,
+        },
+        Party::Node(node) => Permissions {
+            publish: vec![
+                // It writes records and results of all submitters, and puts messages back that are lost.
+                "records.*.*".to_owned(),
+                "objects.*.result.>".to_owned(),
+                layout::TASK_SUBJECTS.to_owned(),
+                layout::host(node),
+                "events.*.*".to_owned(),
+                "secrets.*.*".to_owned(),
+                "$JS.API.STREAM.NAMES".to_owned(),
+                api("STREAM.INFO", "*"),
+                api("STREAM.MSG.GET", "*"),
+                api("CONSUMER.NAMES", "*"),
+                api("CONSUMER.INFO", "*.*"),
+                api("CONSUMER.MSG.NEXT", "*.*"),
+                "$JS.ACK.>".to_owned(),
+            ],
+            subscribe: vec![inbox, layout::TASK_SUBJECTS.to_owned()],
+            answers: false,
+        },
+        Party::Submitter(name) => {
+            let records = layout::records_stream(name);
+            let objects = layout::objects_stream(name);
+            let tasks = layout::tasks_stream(name);
+            let publish = vec![
+                layout::tasks(name),
+                layout::records(name),
+                layout::object(name, ">"),
+                api("STREAM.INFO", &records),
+                api("STREAM.INFO", &objects),
+                api("STREAM.INFO", layout::HOSTS),
+                api("STREAM.MSG.GET", &records),
+                api("STREAM.MSG.GET", &objects),
+                api("STREAM.MSG.GET", layout::HOSTS),
+                api("STREAM.PURGE", &records),
+                api("STREAM.PURGE", &objects),
+                api("CONSUMER.INFO", &format!("{tasks}.*")),
+            ];
+            Permissions {
+                publish,
+                subscribe: vec![
+                    inbox,
+                    format!("changes.{name}.*"),
+                    format!("events.{name}.*"),
+                    format!("secrets.{name}.*"),
+                ],
+                answers: true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{NodeName, SubmitterName};
+
+    /// Returns whether a subject can match both patterns.
+    fn overlap(a: &str, b: &str) -> bool {
+        let (mut a, mut b) = (a.split('.'), b.split('.'));
+        loop {
+            match (a.next(), b.next()) {
+                (None, None) => return true,
+                (Some(">"), Some(_)) | (Some(_), Some(">")) => return true,
+                (Some(x), Some(y)) if x == y || x == "*" || y == "*" => {}
+                _ => return false,
+            }
+        }
+    }
+
+    fn submitter(name: &str) -> Permissions {
+        let party = Party::Submitter(SubmitterName::new(name).unwrap());
+        permissions(&party)
+    }
+
+    fn node(name: &str) -> Permissions {
+        permissions(&Party::Node(NodeName::new(name).unwrap()))
+    }
+
+    #[test]
+    fn party_that_may_answer_requests_cannot_send_itself_one() {
+        let shop = submitter("shop");
+        assert!(shop.answers && !node("n1").answers);
+        for to in &shop.publish {
+            for from in &shop.subscribe {
+                assert!(!overlap(to, from), "{to} {from}");
+            }
+        }
+        assert!(overlap("a.*.c", "a.b.>") && overlap("a.b", "a.b") && !overlap("a.b", "a"));
+    }
+
+    #[test]
+    fn submitters_share_only_the_heartbeats() {
+        let (shop, blog) = (submitter("shop"), submitter("blog"));
+        for mine in shop.publish.iter().chain(&shop.subscribe) {
+            for theirs in blog.publish.iter().chain(&blog.subscribe) {
+                let is_shared = mine.ends_with(layout::HOSTS) && mine == theirs;
+                assert!(is_shared || !overlap(mine, theirs), "{mine} {theirs}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_operator_can_create_or_restore_streams_and_consumers_or_read_directly() {
+        for rights in [submitter("shop"), node("n1")] {
+            for forbidden in [
+                "$JS.API.STREAM.CREATE.X",
+                "$JS.API.STREAM.UPDATE.CODEBOX_T_shop",
+                "$JS.API.STREAM.DELETE.CODEBOX_T_shop",
+                "$JS.API.STREAM.RESTORE.X",
+                "$JS.API.STREAM.SNAPSHOT.CODEBOX_T_shop",
+                "$JS.API.STREAM.PURGE.CODEBOX_T_shop",
+                "$JS.API.STREAM.MSG.DELETE.CODEBOX_T_shop",
+                "$JS.API.CONSUMER.CREATE.CODEBOX_T_shop",
+                "$JS.API.CONSUMER.CREATE.CODEBOX_R_shop.x.records.shop.run",
+                "$JS.API.CONSUMER.DURABLE.CREATE.CODEBOX_T_shop.x",
+                "$JS.API.CONSUMER.DELETE.CODEBOX_T_shop.x",
+                "$JS.API.DIRECT.GET.CODEBOX_R_shop",
+                "$JS.API.DIRECT.GET.CODEBOX_R_shop.records.shop.run",
+                "$SYS.REQ.SERVER.PING",
+            ] {
+                for pattern in &rights.publish {
+                    assert!(!overlap(pattern, forbidden), "{pattern} {forbidden}");
+                }
+            }
+        }
+        let own = &node("n1").publish;
+        assert!(own.contains(&"hosts.n1".to_owned()));
+        assert!(!own.iter().any(|pattern| overlap(pattern, "hosts.n2")));
+    }
+}

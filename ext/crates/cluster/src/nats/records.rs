@@ -1,0 +1,249 @@
+//! Records of runs and heartbeats of nodes: the last message of a subject is the value, its number in
+//! the stream the revision.
+
+use super::api::{Publication, Stored};
+use super::connection::Connection;
+use super::failure::{CallError, number};
+use super::layout;
+use crate::bus::BusError;
+use crate::host::HostRecord;
+use crate::names::{NodeName, RunKey, SubmitterName};
+use crate::record::{Record, Revision, Versioned};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Largest record in bytes.
+pub(super) const LARGEST_RECORD: u64 = 64 * 1024;
+/// Largest heartbeat in bytes.
+pub(super) const LARGEST_HOST: u64 = 16 * 1024;
+/// Number of values that are read at the same time.
+const AT_ONCE: usize = 32;
+
+/// Returns the record with this key.
+pub(super) async fn get(
+    connection: &Connection,
+    key: &RunKey,
+) -> Result<Option<Versioned<Record>>, BusError> {
+    let stream = layout::records_stream(&key.submitter);
+    let last = connection.last(&stream, &layout::record(key)).await;
+    match last.map_err(|error| error.into_bus(&stream))? {
+        Some(stored) => record(key, &stored).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reads a record; its key must be the one under which it is stored.
+fn record(key: &RunKey, stored: &Stored) -> Result<Versioned<Record>, BusError> {
+    let what = format!("the record of {}", key.run);
+    let read: Versioned<Record> = value(&what, stored)?;
+    match read.value.key == *key {
+        true => Ok(read),
+        false => Err(BusError::Unreadable {
+            what,
+            detail: "it has the key of another run".to_owned(),
+        }),
+    }
+}
+
+fn value<T: DeserializeOwned>(what: &str, stored: &Stored) -> Result<Versioned<T>, BusError> {
+    serde_json::from_slice(&stored.data)
+        .map(|value| Versioned {
+            value,
+            revision: Revision(stored.sequence),
+        })
+        .map_err(|error| BusError::Unreadable {
+            what: what.to_owned(),
+            detail: error.to_string(),
+        })
+}
+
+/// Creates a record. A quarter of the stream is left for changes of the records in it: a run whose
+/// end cannot be stored would be run again.
+pub(super) async fn create(connection: &Connection, record: &Record) -> Result<Revision, BusError> {
+    let stream = layout::records_stream(&record.key.submitter);
+    let info: Value = connection
+        .call(&format!("STREAM.INFO.{stream}"), &Value::Null)
+        .await
+        .map_err(|error| error.into_bus(&stream))?;
+    let used = info["state"]["bytes"].as_u64().unwrap_or_default();
+    let limit = info["config"]["max_bytes"].as_u64().unwrap_or(u64::MAX);
+    if used > limit / 4 * 3 {
+        return Err(BusError::Full {
+            detail: format!(
+                "{stream} has {used} of {limit} bytes, and new records get three quarters"
+            ),
+        });
+    }
+    put(connection, record, Revision(0)).await
+}
+
+/// Replaces the record whose revision is `at`; 0 stands for no record.
+pub(super) async fn put(
+    connection: &Connection,
+    record: &Record,
+    at: Revision,
+) -> Result<Revision, BusError> {
+    let stream = layout::records_stream(&record.key.submitter);
+    let payload = encoded(
+        &format!("the record of {}", record.key.run),
+        record,
+        LARGEST_RECORD,
+    )?;
+    let published = connection
+        .publish_at(Publication {
+            stream: stream.clone(),
+            subject: layout::record(&record.key),
+            payload,
+            message_id: None,
+            expected: Some(at.0),
+        })
+        .await;
+    let (error, repeated) = match published {
+        Ok(sequence) => return Ok(Revision(sequence)),
+        Err(failed) => failed,
+    };
+    let error = error.into_bus(&stream);
+    if error == BusError::Changed && repeated {
+        // An earlier try had no answer. If it stored the record, the conflict is with itself.
+        if let Some(present) = get(connection, &record.key).await?
+            && present.value == *record
+            && present.revision > at
+        {
+            return Ok(present.revision);
+        }
+    }
+    Err(error)
+}
+
+/// Removes a record.
+pub(super) async fn remove(connection: &Connection, key: &RunKey) -> Result<(), BusError> {
+    let stream = layout::records_stream(&key.submitter);
+    let purged = connection.purge(&stream, &layout::record(key)).await;
+    purged.map_err(|error| error.into_bus(&stream))
+}
+
+/// Returns the records that can be read, of one submitter or of all. A record that another program
+/// wrote does not hide the others; [`get`] reports it.
+pub(super) async fn list(
+    connection: &Connection,
+    of: Option<&SubmitterName>,
+) -> Result<Vec<Versioned<Record>>, BusError> {
+    let submitters = match of {
+        Some(of) => vec![of.clone()],
+        None => submitters(connection).await?,
+    };
+    let mut all = Vec::new();
+    for submitter in submitters {
+        let stream = layout::records_stream(&submitter);
+        let failed = |error: CallError| error.into_bus(&stream);
+        let subjects = connection
+            .subjects(&stream, &layout::records(&submitter))
+            .await
+            .map_err(failed)?;
+        let keys = subjects
+            .iter()
+            .filter_map(|(subject, _)| layout::key_of(subject));
+        let mut reads = stream::iter(keys)
+            .map(|key| async move { get(connection, &key).await })
+            .buffer_unordered(AT_ONCE);
+        while let Some(read) = reads.next().await {
+            match read {
+                Ok(found) => all.extend(found),
+                Err(BusError::Unreadable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    all.sort_by_key(|record| record.revision);
+    Ok(all)
+}
+
+/// Returns the submitters that are set up.
+pub(super) async fn submitters(connection: &Connection) -> Result<Vec<SubmitterName>, BusError> {
+    let streams = connection
+        .names("STREAM.NAMES", "streams", json!({"subject": "records.>"}))
+        .await
+        .map_err(|error| error.into_bus("the list of streams"))?;
+    let found = streams.iter().map(String::as_str);
+    Ok(found.filter_map(layout::submitter_of_records).collect())
+}
+
+/// Stores a heartbeat. Only the last one counts, so no revision is compared.
+pub(super) async fn beat(connection: &Connection, host: &HostRecord) -> Result<Revision, BusError> {
+    let node = &host.claimant.node;
+    let payload = encoded(&format!("the heartbeat of {node}"), host, LARGEST_HOST)?;
+    store_host(connection, node, payload).await
+}
+
+/// Removes a heartbeat. An empty message replaces it: purging a subject of this stream needs a right on
+/// the whole stream, with which a node could remove the heartbeats of others.
+pub(super) async fn remove_host(connection: &Connection, node: &NodeName) -> Result<(), BusError> {
+    store_host(connection, node, Bytes::new()).await.map(drop)
+}
+
+async fn store_host(
+    connection: &Connection,
+    node: &NodeName,
+    payload: Bytes,
+) -> Result<Revision, BusError> {
+    let published = connection
+        .publish(Publication {
+            stream: layout::HOSTS.to_owned(),
+            subject: layout::host(node),
+            payload,
+            message_id: None,
+            expected: None,
+        })
+        .await;
+    published
+        .map(Revision)
+        .map_err(|error| error.into_bus(layout::HOSTS))
+}
+
+/// Returns the heartbeats that can be read.
+pub(super) async fn hosts(connection: &Connection) -> Result<Vec<Versioned<HostRecord>>, BusError> {
+    let failed = |error: CallError| error.into_bus(layout::HOSTS);
+    let subjects = connection
+        .subjects(layout::HOSTS, layout::HOST_SUBJECTS)
+        .await
+        .map_err(failed)?;
+    let mut all: Vec<Versioned<HostRecord>> = Vec::new();
+    for (subject, _) in subjects {
+        let last = connection.last(layout::HOSTS, &subject).await;
+        let Some(stored) = last.map_err(failed)? else {
+            continue;
+        };
+        let read: Result<Versioned<HostRecord>, _> = value("a heartbeat", &stored);
+        all.extend(
+            read.ok()
+                .filter(|host| layout::host(&host.value.claimant.node) == subject),
+        );
+    }
+    all.sort_by(|a, b| a.value.claimant.node.cmp(&b.value.claimant.node));
+    Ok(all)
+}
+
+fn encoded(name: &str, value: &impl serde::Serialize, limit: u64) -> Result<Bytes, BusError> {
+    let unreadable = |error: serde_json::Error| BusError::Unreadable {
+        what: name.to_owned(),
+        detail: error.to_string(),
+    };
+    let bytes = serde_json::to_vec(value).map_err(unreadable)?;
+    match bytes.len() as u64 > limit {
+        true => Err(BusError::TooLarge {
+            name: name.to_owned(),
+            limit,
+        }),
+        false => Ok(Bytes::from(bytes)),
+    }
+}
+
+/// Returns whether an error of the interface says that there is no such stream or consumer.
+pub(super) fn is_absent(error: &CallError) -> bool {
+    matches!(
+        error.number(),
+        Some(number::STREAM_NOT_FOUND | number::CONSUMER_NOT_FOUND)
+    )
+}

@@ -1,0 +1,78 @@
+//! The lowest version of the server.
+
+use crate::bus::BusError;
+
+/// Lowest version of the series 2.10.
+const LOWEST: [u32; 3] = [2, 10, 27];
+/// Lowest version of the series 2.11.
+const LOWEST_OF_2_11: [u32; 3] = [2, 11, 1];
+
+/// Refuses a server that an account without rights on streams can make lose them
+/// (CVE-2025-30215: 2.10.27 and 2.11.1 are the first versions without it). Such a server would void
+/// the separation of submitters, so no function of it is tested instead.
+///
+/// # Errors
+/// [`BusError::ServerTooOld`], also for a text that is no version.
+pub(super) fn check(found: &str) -> Result<(), BusError> {
+    let version = parse(found);
+    let lowest = match version {
+        Some([2, 11, _]) => LOWEST_OF_2_11,
+        Some(_) | None => LOWEST,
+    };
+    match version {
+        Some(version) if version >= lowest => Ok(()),
+        Some(_) | None => Err(BusError::ServerTooOld {
+            found: found.to_owned(),
+            needed: lowest.map(|number| number.to_string()).join("."),
+        }),
+    }
+}
+
+/// Reads `MAJOR.MINOR.PATCH`. A version such as `2.12.0-RC.1` is before 2.12.0, but the versions that
+/// matter here are releases, so the part after `-` is left out.
+fn parse(text: &str) -> Option<[u32; 3]> {
+    let mut numbers = text.split('-').next()?.split('.');
+    let version = [
+        numbers.next()?.parse().ok()?,
+        numbers.next()?.parse().ok()?,
+        numbers.next()?.parse().ok()?,
+    ];
+    numbers.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_before_the_repair_of_the_restore_permissions_are_refused() {
+        for good in [
+            "2.10.27",
+            "2.10.28",
+            "2.11.1",
+            "2.12.0",
+            "2.12.0-RC.1",
+            "2.15.1",
+            "3.0.0",
+        ] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for (bad, needed) in [
+            ("2.9.10", "2.10.27"),
+            ("2.10.26", "2.10.27"),
+            ("2.11.0", "2.11.1"),
+            ("1.4.1", "2.10.27"),
+            ("", "2.10.27"),
+            ("2.12", "2.10.27"),
+            ("2.12.0.1", "2.10.27"),
+        ] {
+            assert_eq!(
+                check(bad),
+                Err(BusError::ServerTooOld {
+                    found: bad.to_owned(),
+                    needed: needed.to_owned()
+                })
+            );
+        }
+    }
+}
