@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Longest wait for a message before the queues are asked again.
-const IDLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(1);
 /// Pause after an error of the message server.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Interval at which the message of a run is kept from being delivered again.

@@ -11,8 +11,8 @@
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 use wp_codebox_cluster::bus::{Bus, BusError, Delivery, ObjectName};
@@ -174,12 +174,12 @@ impl World {
     }
 
     /// Takes the next message; fails if none comes.
-    fn taken(&self) -> Box<dyn Delivery> {
+    fn taken(&self) -> Arc<dyn Delivery> {
         taken(&self.bus, &self.queue())
     }
 }
 
-fn taken(bus: &NatsBus, queue: &Queue) -> Box<dyn Delivery> {
+fn taken(bus: &NatsBus, queue: &Queue) -> Arc<dyn Delivery> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
         if let Some(delivery) = bus.pull(queue).unwrap() {

@@ -141,7 +141,7 @@ impl Bus for NatsBus {
         connection.block_on(queues::list(connection))
     }
 
-    fn pull(&self, queue: &Queue) -> Result<Option<Box<dyn Delivery>>, BusError> {
+    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
         let connection = &self.connection;
         connection.block_on(queues::pull(connection, queue))
     }

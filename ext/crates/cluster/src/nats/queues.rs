@@ -94,7 +94,7 @@ pub(super) async fn list(connection: &Connection) -> Result<Vec<Queue>, BusError
 pub(super) async fn pull(
     connection: &Arc<Connection>,
     queue: &Queue,
-) -> Result<Option<Box<dyn Delivery>>, BusError> {
+) -> Result<Option<Arc<dyn Delivery>>, BusError> {
     let consumer = layout::consumer(queue);
     let stream = layout::tasks_stream(&queue.submitter);
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
@@ -124,16 +124,26 @@ pub(super) async fn pull(
     let delivery = |key| Message {
         connection: Arc::clone(connection),
         reply: reply.to_string(),
+        deliveries: deliveries(&reply),
         key,
     };
     let problem = match read {
-        Ok(key) if key.submitter == queue.submitter => return Ok(Some(Box::new(delivery(key)))),
+        Ok(key) if key.submitter == queue.submitter => return Ok(Some(Arc::new(delivery(key)))),
         Ok(_) => "it names a run of another submitter".to_owned(),
         Err(error) => error.to_string(),
     };
     // Delivered again and again, it would keep a place in the queue for ever.
     answer(connection, &reply, Bytes::from_static(b"+TERM")).await?;
     Err(unreadable(queue, &problem))
+}
+
+/// Returns how often a message was delivered, from the subject for its answer:
+/// `$JS.ACK.<stream>.<consumer>.<deliveries>.…`, or with domain and account before the stream.
+fn deliveries(reply: &str) -> u64 {
+    let parts: Vec<&str> = reply.split('.').collect();
+    let at = if parts.len() < 11 { 4 } else { 6 };
+    let count = parts.get(at).and_then(|count| count.parse().ok());
+    count.unwrap_or(1)
 }
 
 fn unreadable(queue: &Queue, problem: &str) -> BusError {
@@ -166,6 +176,7 @@ struct Message {
     /// Subject on which the server expects the answer.
     reply: String,
     key: RunKey,
+    deliveries: u64,
 }
 
 impl Delivery for Message {
@@ -173,12 +184,16 @@ impl Delivery for Message {
         &self.key
     }
 
-    fn ack(self: Box<Self>) -> Result<(), BusError> {
+    fn deliveries(&self) -> u64 {
+        self.deliveries
+    }
+
+    fn ack(&self) -> Result<(), BusError> {
         let acked = answer(&self.connection, &self.reply, Bytes::from_static(b"+ACK"));
         self.connection.block_on(acked)
     }
 
-    fn retry(self: Box<Self>, after: Duration) -> Result<(), BusError> {
+    fn retry(&self, after: Duration) -> Result<(), BusError> {
         let nanoseconds = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
         let text = format!("-NAK {}", json!({"delay": nanoseconds}));
         let returned = answer(&self.connection, &self.reply, Bytes::from(text));

@@ -298,6 +298,12 @@ impl ClusterTask {
         Self::read(&bytes, digest)
     }
 
+    /// Returns whether the node has to ask for values of secrets.
+    #[must_use]
+    pub fn needs_values(&self) -> bool {
+        !self.secrets.is_empty() || self.redact > 0
+    }
+
     /// Returns the digests of all layers of the task.
     #[must_use]
     pub fn inputs(&self) -> BTreeSet<Sha256Hex> {
