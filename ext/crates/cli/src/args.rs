@@ -149,6 +149,8 @@ pub(crate) enum Command {
     Sandbox(SandboxCommand),
     /// Serve sandboxes, runs and artifacts of this machine over HTTP.
     Serve(Box<super::serve::ServeArgs>),
+    /// Run tasks of a cluster on this host.
+    Node(Box<super::node::NodeArgs>),
     /// Create, list and revoke tokens of `serve`.
     #[command(subcommand)]
     Token(super::serve::TokenCommand),

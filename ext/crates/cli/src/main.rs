@@ -18,6 +18,7 @@ mod bench;
 mod boot;
 mod bundle_directory;
 mod cancel;
+mod cluster;
 mod code_file;
 mod columns;
 mod commands;
@@ -38,8 +39,10 @@ mod manual;
 mod model;
 mod mount;
 mod network;
+mod node;
 mod output;
 mod phpunit;
+mod placement;
 mod preview;
 mod preview_lease;
 mod profile;
@@ -118,6 +121,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::PreviewLease(command) => preview_lease::main(output, &command),
         Command::Runs(command) => runs::main(output, &command),
         Command::Agents(options) => agents::main(output, &options),
+        Command::Node(options) => node::main(output, &options),
         Command::Tools(command) => tools::main(output, &command),
         Command::Commands(options) => commands::main(output, &options),
         Command::Schema(options) => schema::main(output, &options),
@@ -155,7 +159,11 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         } => {
             // A systemd unit can set the ids in the environment without replacing the command line.
             let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
-            wp_codebox_supervisor::supervise(frames_fd, ids.as_deref())
+            wp_codebox_supervisor::supervise(
+                frames_fd,
+                ids.as_deref(),
+                Some(&placement::ClusterPlacer),
+            )
         }
     }
 }

@@ -6,6 +6,7 @@ use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
 use super::output::{AgentOutput, Output};
+use super::placement::PlacementArgs;
 use super::preview::{self, PreviewArgs, Waits};
 use super::request::{Beside, SizeArgs, absolute, input, policy, resolve, size, text, timeout};
 use super::{Settings, code_file, duration, mount};
@@ -140,6 +141,11 @@ pub(crate) struct RunArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub follow_up: FollowUpArgs,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
+    /// Key under which a repeated request of this submitter is the same run.
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     /// Without --mount, mount the project around the current directory, whatever it is.
     #[arg(long, hide = true)]
     pub of_project: bool,
@@ -195,7 +201,10 @@ pub(crate) fn build(
         network: &args.network,
         settings,
     };
-    resolve(task, &beside)
+    let mut request = resolve(task, &beside)?;
+    args.placement
+        .place(&mut request, args.idempotency_key.as_deref())?;
+    Ok(request)
 }
 
 /// Returns the task that the flags describe; [`build`] adds the mounts.

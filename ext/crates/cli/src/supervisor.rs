@@ -114,7 +114,11 @@ impl Spawned {
         accepted(&client, request)
     }
 
-    fn begin(self, request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
+    /// Sends the request.
+    pub(super) fn begin(
+        self,
+        request: &RunRequest,
+    ) -> Result<(RunClient, Option<Child>), ErrorBody> {
         let client = RunClient::start(self.stream.into(), self.asked_ns, request.clone())
             .map_err(|e| unreachable(&e))?;
         Ok((client, self.child))

@@ -68,6 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "cluster",
             "contracts",
             "control",
             "policy",

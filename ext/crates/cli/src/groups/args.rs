@@ -1,6 +1,7 @@
 //! Arguments of task commands. The doc comments are the help texts.
 
 use crate::guest_args::StoreArgs;
+use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use clap::Args;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub(crate) struct TaskArgs {
     /// Limit of running sandboxes in the partition; further tasks wait.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_runs: u32,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

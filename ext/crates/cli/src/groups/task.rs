@@ -129,7 +129,9 @@ pub(crate) fn request(
         network: &NetworkArgs::default(),
         settings,
     };
-    request::resolve(task, &beside)
+    let mut request = request::resolve(task, &beside)?;
+    args.placement.place(&mut request, None)?;
+    Ok(request)
 }
 
 /// Checks fields that require or exclude each other, by the same rules as the flags of `run`.

@@ -5,6 +5,7 @@ use super::native::Runner;
 use super::source_roots::SourceRoots;
 use crate::groups::{TaskArgs, run_request};
 use crate::guest_args::StoreArgs;
+use crate::placement::PlacementArgs;
 use crate::profile::{self, Loaded};
 use crate::{Settings, cancel};
 use serde_json::{Map, Value, json};
@@ -211,6 +212,7 @@ impl Host for Machine {
             model_key_env: None,
             model_api: None,
             max_runs: 8,
+            placement: PlacementArgs::default(),
             store: StoreArgs {
                 site: self.site.as_str().to_owned(),
                 ..StoreArgs::default()
@@ -223,7 +225,7 @@ impl Host for Machine {
             .insert("requester".to_owned(), json!(actor.to_string()));
         let run_id = request.run_id.clone();
         self.runner
-            .supervisor(&self.settings)?
+            .supervisor(&self.settings, RunMode::Detached)?
             .until_accepted(&request)?;
         let run = self.found(run_id.as_str())?;
         let view = view(&self.state, &run).map_err(|e| e.body())?;

@@ -11,6 +11,7 @@ mod source_roots;
 mod token;
 
 pub(crate) use args::ServeArgs;
+pub(crate) use native::Runner;
 pub(crate) use token::{TokenCommand, main as token};
 
 use crate::output::Output;

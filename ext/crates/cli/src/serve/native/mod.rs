@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, SiteId, SyncIn, SyncOut,
+    ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, RunMode, SiteId, SyncIn, SyncOut,
 };
 use wp_codebox_routing::{ArchitectureName, Capabilities};
 use wp_codebox_runtime::{FoundRun, NewRun, PageLimits, RunDir, StateDir, events};
@@ -173,7 +173,10 @@ impl Native {
         };
         let settings = self.settings_for(&request.inputs)?;
         let valid = wanted.validate(settings, &SecretSource::Files(&self.state))?;
-        valid.start(&self.state, self.runner.supervisor(&self.settings)?)
+        valid.start(
+            &self.state,
+            self.runner.supervisor(&self.settings, RunMode::Detached)?,
+        )
     }
 }
 

@@ -33,9 +33,13 @@ impl Runner {
     }
 
     /// Returns a supervisor that waits for its request.
-    pub(in crate::serve) fn supervisor(&self, settings: &Settings) -> Result<Spawned, ErrorBody> {
+    pub(crate) fn supervisor(
+        &self,
+        settings: &Settings,
+        mode: RunMode,
+    ) -> Result<Spawned, ErrorBody> {
         match self {
-            Self::Child => Spawned::next(RunMode::Detached),
+            Self::Child => Spawned::next(mode),
             Self::Socket(path) => {
                 let unusable = |why: String| {
                     let message = format!("the runner socket {}: {why}", path.display());

@@ -1,0 +1,97 @@
+//! Address and account of the message server.
+
+use crate::request::input;
+use crate::sandbox::private_text;
+use clap::Args;
+use rustix::fs::CWD;
+use rustix::process::{getegid, geteuid};
+use std::path::{Path, PathBuf};
+use wp_codebox_cluster::nats::{Credentials, NatsOptions, Party, ServerUrl};
+use wp_codebox_contracts::{ClusterAccess, ErrorBody, ErrorCode};
+use wp_codebox_runtime::Owner;
+
+/// Heading of these options in the help.
+const HEADING: &str = "Message server";
+
+/// Options of a connection to the message server.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct NatsArgs {
+    /// Address of the message server, nats://HOST[:PORT] or tls://HOST[:PORT]; may be repeated.
+    #[arg(long = "nats", value_name = "URL", help_heading = HEADING)]
+    pub nats: Vec<String>,
+    /// File with the credentials: an nkey seed, a .creds file, or USER:PASSWORD; readable only by
+    /// its owner.
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub nats_credentials: Option<PathBuf>,
+    /// File with the certificates to trust instead of the system's, PEM.
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub nats_ca: Option<PathBuf>,
+}
+
+impl NatsArgs {
+    /// Returns the addresses, after a check of their form.
+    pub(crate) fn servers(&self) -> Result<Vec<String>, ErrorBody> {
+        if self.nats.is_empty() {
+            return Err(input(
+                "--nats is missing: name the address of the message server",
+            ));
+        }
+        for url in &self.nats {
+            ServerUrl::parse(url).map_err(|e| e.body())?;
+        }
+        Ok(self.nats.clone())
+    }
+
+    /// Returns the options of a connection for this party. Reads the files with the rights of the
+    /// caller.
+    pub(crate) fn options(&self, party: Party) -> Result<NatsOptions, ErrorBody> {
+        options(
+            &self.servers()?,
+            self.nats_credentials.as_deref(),
+            self.nats_ca.as_deref(),
+            party,
+        )
+    }
+}
+
+/// Returns the options of a connection that a request describes.
+pub(crate) fn options_of(access: &ClusterAccess, party: Party) -> Result<NatsOptions, ErrorBody> {
+    options(
+        &access.servers,
+        access.credentials_file.as_deref().map(Path::new),
+        access.ca_file.as_deref().map(Path::new),
+        party,
+    )
+}
+
+fn options(
+    servers: &[String],
+    credentials: Option<&Path>,
+    ca: Option<&Path>,
+    party: Party,
+) -> Result<NatsOptions, ErrorBody> {
+    let servers = servers.iter().map(|url| ServerUrl::parse(url));
+    let servers = servers
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| e.body())?;
+    let credentials = credentials
+        .map(|path| {
+            let own = Owner {
+                uid: geteuid().as_raw(),
+                gid: getegid().as_raw(),
+            };
+            let text = private_text(CWD, path, own).map_err(|why| {
+                let message = format!("the credentials file {}: {why}", path.display());
+                ErrorBody::new(ErrorCode::SecretInvalid, message)
+            })?;
+            Credentials::parse(&text).map_err(|e| e.body())
+        })
+        .transpose()?;
+    let ca = ca
+        .map(|path| {
+            std::fs::read(path)
+                .map_err(|error| input(format!("the certificates {}: {error}", path.display())))
+        })
+        .transpose()?;
+    NatsOptions::new(servers, party, credentials, ca.as_deref()).map_err(|e| e.body())
+}

@@ -1,0 +1,235 @@
+//! `wp-codebox node`: this host runs the tasks of a cluster.
+
+mod args;
+mod executor;
+mod previous;
+
+pub(crate) use args::NodeArgs;
+
+use crate::Settings;
+use crate::output::Output;
+use crate::request::{size, text};
+use crate::serve::Runner;
+use crate::signals::{on_end, unheard_signals};
+use executor::{NodeExecutor, NodeParts};
+use serde_json::{Value, json};
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wp_codebox_artifacts::{Dir, HostKey};
+use wp_codebox_cluster::bus::Bus;
+use wp_codebox_cluster::host::HostRecord;
+use wp_codebox_cluster::layers::LayerCache;
+use wp_codebox_cluster::names::{Capability, NodeName};
+use wp_codebox_cluster::nats::{NatsBus, Party};
+use wp_codebox_cluster::node::{Node, Notice, Stop, Times, new_claimant};
+use wp_codebox_cluster::record::{End, PROTOCOL};
+use wp_codebox_cluster::task::{GitSupport, PrivateModels};
+use wp_codebox_cluster::work::Worked;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
+use wp_codebox_runtime::{Owner, StateDir};
+
+/// Works until a signal drains the node.
+pub(crate) fn main(output: &Output, args: &NodeArgs) -> ExitCode {
+    match run(*output, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure("node", &error),
+    }
+}
+
+fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
+    let name = NodeName::new(&args.name)?;
+    let capabilities = args.capabilities.iter().map(|name| Capability::new(name));
+    let capabilities = capabilities.collect::<Result<Vec<_>, _>>()?;
+    let cache_bytes = size("--layer-cache", Some(&args.layer_cache))?.unwrap_or(0);
+    let settings = Settings::resolve(&args.paths)?;
+    crate::settings::prepare_state(&settings)?;
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let layers = layers(args, &settings, state.owner())?;
+    // The credentials may be readable by root only.
+    let options = args.nats.options(Party::Node(name.clone()))?;
+    let runner = match &args.runner_socket {
+        Some(path) => Runner::Socket(path.clone()),
+        None => Runner::Child,
+    };
+    // From here on this process can never be root again; it still has one thread.
+    state.become_owner().map_err(|e| e.body())?;
+    wp_codebox_backend_native::raise_open_files();
+    let claimant = new_claimant(name)?;
+    let lock = previous::take(&state, &claimant)?;
+    let directory = Dir::open(state.path())
+        .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
+    let key = HostKey::load_or_create(&directory).map_err(|e| e.body())?;
+    let key_id = key.public_half().key_id();
+    let cache = LayerCache::open(&layers).map_err(|e| e.body())?;
+    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options).map_err(|e| e.body())?);
+    let host = HostRecord {
+        protocol: PROTOCOL,
+        claimant: claimant.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        key_id: key_id.clone(),
+        capabilities,
+        capacity: args.capacity,
+        running: 0,
+        draining: false,
+        beat: 0,
+    };
+    let executor = NodeExecutor::new(NodeParts {
+        bus: Arc::clone(&bus),
+        claimant,
+        key,
+        cache,
+        cache_bytes,
+        paths: paths(&settings)?,
+        settings,
+        runner,
+        capacity: args.capacity,
+        git: git_support(),
+        private_models: match args.private_models {
+            true => PrivateModels::Allow,
+            false => PrivateModels::Refuse,
+        },
+    });
+    let executor = Arc::new(executor);
+    let stop = Arc::new(Stop::default());
+    let (asked, cancelled) = (Arc::clone(&stop), Arc::clone(&executor));
+    let once = AtomicBool::new(false);
+    on_end(move || {
+        asked.ask();
+        if once.swap(true, Ordering::SeqCst) {
+            cancelled.cancel_all();
+        }
+    })
+    .map_err(|e| unheard_signals(&e))?;
+    let notice = |notice: Notice| show(output, &args.name, key_id.as_str(), &notice);
+    let node = Node::new(
+        bus.as_ref(),
+        host,
+        Times::default(),
+        executor.as_ref(),
+        &notice,
+        &stop,
+    );
+    let ended = node.run(lock.previous());
+    if ended.is_ok() && !output.is_json() {
+        output.note("drained");
+    }
+    ended
+}
+
+/// Returns the directory of layers, and creates it for the owner of the state directory if it is
+/// missing. It lies outside of the state directory, because nothing inside is ever shown to guests.
+fn layers(args: &NodeArgs, settings: &Settings, owner: Owner) -> Result<PathBuf, ErrorBody> {
+    let beside = || {
+        let mut path = settings.state_dir.clone().into_os_string();
+        path.push("-layers");
+        PathBuf::from(path)
+    };
+    let path = args.layers.clone().unwrap_or_else(beside);
+    let failed = |error: std::io::Error| {
+        ErrorBody::new(
+            ErrorCode::StateDirInvalid,
+            format!(
+                "the directory of layers {} cannot be created: {error}",
+                path.display()
+            ),
+        )
+        .hint("create it for the owner of the state directory, or name another one with --layers")
+    };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Ok(()) if rustix::process::geteuid().is_root() => {
+            chown(&path, Some(owner.uid), Some(owner.gid)).map_err(failed)?;
+        }
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    path.canonicalize().map_err(failed)
+}
+
+/// Returns the paths of runs on this node. WordPress and the directories that may be mounted are
+/// replaced by layers of the task.
+fn paths(settings: &Settings) -> Result<RunPaths, ErrorBody> {
+    Ok(RunPaths {
+        state_dir: text(&settings.state_dir)?,
+        share_dir: text(&settings.share_dir)?,
+        launcher: text(&settings.launcher)?,
+        php_binary: text(&settings.php_binary)?,
+        wordpress: String::new(),
+        code_roots: Vec::new(),
+        denied: Vec::new(),
+        allowed_roots: Some(Vec::new()),
+        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+        identity: settings.identity()?,
+        guest_ids: settings.guest_ids()?,
+        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+        browser: settings.browser.as_deref().map(text).transpose()?,
+    })
+}
+
+fn git_support() -> GitSupport {
+    match std::path::Path::new("/usr/bin/git").is_file() {
+        true => GitSupport::Available,
+        false => GitSupport::Unavailable,
+    }
+}
+
+fn show(output: Output, name: &str, key: &str, notice: &Notice) {
+    let (event, line) = match notice {
+        Notice::Joined => (
+            json!({"event": "joined", "node": name, "key": key}),
+            format!("node {name} has joined; its key is {key}"),
+        ),
+        Notice::Worked { run, worked } => {
+            let (what, line) = worked_text(worked);
+            let Some(line) = line else { return };
+            (
+                json!({"event": "worked", "run_id": run, "worked": what}),
+                format!("{run}: {line}"),
+            )
+        }
+        Notice::Trouble(error) => (
+            json!({"event": "trouble", "error": error.body()}),
+            error.to_string(),
+        ),
+        Notice::Draining { running } => (
+            json!({"event": "draining", "running": running}),
+            format!("takes no new runs; {running} go on"),
+        ),
+    };
+    match output.is_json() {
+        true => output.line(&event.to_string()),
+        false => output.note(&line),
+    }
+}
+
+/// Returns what became of a message as data, and as text unless it is of no interest.
+fn worked_text(worked: &Worked) -> (Value, Option<String>) {
+    match worked {
+        Worked::Ran(End::Result { outcome, .. }) => (
+            json!({"kind": "ran", "outcome": outcome}),
+            Some(outcome.as_str().to_owned()),
+        ),
+        Worked::Ran(End::Error { error }) | Worked::Ended(End::Error { error }) => (
+            json!({"kind": "failed", "error": error}),
+            Some(error.message.clone()),
+        ),
+        Worked::Ended(End::Result { outcome, .. }) => (
+            json!({"kind": "ended", "outcome": outcome}),
+            Some(outcome.as_str().to_owned()),
+        ),
+        Worked::Released(error) => (
+            json!({"kind": "released", "error": error}),
+            Some(format!("given up by this node: {}", error.message)),
+        ),
+        Worked::Fenced => (
+            json!({"kind": "fenced"}),
+            Some("another node has claimed it; the result is kept as evidence".to_owned()),
+        ),
+        Worked::Nothing => (json!({"kind": "nothing"}), None),
+        Worked::Held => (json!({"kind": "held"}), None),
+    }
+}

@@ -1,0 +1,71 @@
+//! The earlier process of a node with this state directory. While this process holds the lock, the
+//! earlier one is dead, so its claims are void at once.
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use wp_codebox_cluster::record::Claimant;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::StateDir;
+
+/// File with node name and id of the last process, in the state directory.
+const FILE: &str = "node";
+/// Largest size of that file in bytes.
+const MOST: u64 = 256;
+
+/// The lock of the state directory's node.
+#[derive(Debug)]
+pub(super) struct NodeLock {
+    previous: Option<String>,
+    _file: File,
+}
+
+impl NodeLock {
+    /// Returns the id of the earlier process of the same name, which is dead.
+    pub(super) fn previous(&self) -> Option<&str> {
+        self.previous.as_deref()
+    }
+}
+
+/// Takes the lock and writes down this process.
+///
+/// # Errors
+/// `wp_codebox_cluster_conflict` if another process is the node of this state directory.
+pub(super) fn take(state: &StateDir, claimant: &Claimant) -> Result<NodeLock, ErrorBody> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        ErrorBody::new(
+            ErrorCode::StateDirInvalid,
+            format!("the lock of the node cannot be {what}: {error}"),
+        )
+    };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = state.path().join(FILE);
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|e| failed("opened", &e))?;
+    let mut file = File::from(file);
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        ErrorBody::new(
+            ErrorCode::ClusterConflict,
+            "another process is the node of this state directory",
+        )
+        .hint("give each node a state directory of its own")
+    })?;
+    let mut text = String::new();
+    let read = (&mut file).take(MOST).read_to_string(&mut text);
+    read.map_err(|e| failed("read", &e))?;
+    let previous = text
+        .trim_end()
+        .split_once(' ')
+        .filter(|(node, _)| *node == claimant.node.as_str())
+        .map(|(_, instance)| instance.to_owned());
+    let line = format!("{} {}\n", claimant.node, claimant.instance);
+    file.rewind()
+        .and_then(|()| file.set_len(0))
+        .and_then(|()| file.write_all(line.as_bytes()))
+        .and_then(|()| file.sync_data())
+        .map_err(|e| failed("written", &e))?;
+    Ok(NodeLock {
+        previous,
+        _file: file,
+    })
+}

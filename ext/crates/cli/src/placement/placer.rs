@@ -1,0 +1,242 @@
+//! What the supervisor of a placed run does: it uploads the inputs, submits the task, follows it, and
+//! takes the result over.
+
+use super::args::priority;
+use crate::cluster::options_of;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wp_codebox_artifacts::{Dir, HostKey, Store};
+use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
+use wp_codebox_cluster::bus::{Answering, Bus, BusError};
+use wp_codebox_cluster::layers::{LayerStore, PackRules};
+use wp_codebox_cluster::names::{Capability, NodeName, Queue, RunKey, SubmitterName};
+use wp_codebox_cluster::nats::{NatsBus, Party};
+use wp_codebox_cluster::objects::SubmitterObjects;
+use wp_codebox_cluster::record::{End, Record, State};
+use wp_codebox_cluster::result::{Expected, LocalStore, fetch_result};
+use wp_codebox_cluster::seal::answer_request;
+use wp_codebox_cluster::submit::{Seen, Submitted, follow, submit};
+use wp_codebox_cluster::task::{ClusterTask, UploadedInputs};
+use wp_codebox_cluster::trust::NodeKeys;
+use wp_codebox_cluster::values::SecretValues;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, LifecycleEvent, RunRequest, RunResult,
+};
+use wp_codebox_runtime::now_rfc3339;
+use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
+
+/// Sends runs to the cluster that their placement names.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClusterPlacer;
+
+impl Placer for ClusterPlacer {
+    fn place(
+        &self,
+        run: &PlacedRun<'_>,
+        event: &mut RecordEvent<'_>,
+    ) -> Result<RunResult, ErrorBody> {
+        let placement = run.placement;
+        let submitter = SubmitterName::new(&placement.cluster.submitter)?;
+        let nodes = placement.nodes.iter().map(|row| {
+            let node = NodeName::new(&row.node)?;
+            Ok((node, row.key.clone()))
+        });
+        let nodes = NodeKeys::new(nodes.collect::<Result<Vec<_>, ErrorBody>>()?);
+        let options = options_of(&placement.cluster, Party::Submitter(submitter.clone()))?;
+        let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options).map_err(|e| e.body())?);
+        let key = RunKey {
+            submitter,
+            run: run.request.run_id.clone(),
+        };
+        let (task, values) = upload(run, &bus, &key)?;
+        let record = Record::submitted(
+            key.clone(),
+            Queue {
+                capability: Capability::new(&placement.capability)?,
+                priority: priority(&placement.priority)?,
+                submitter: key.submitter.clone(),
+            },
+            task.digest().map_err(|e| e.body())?,
+            placement.max_tries,
+            now_rfc3339(),
+        );
+        // Before the task is in a queue: a node asks as soon as it has claimed it.
+        let _answering = answer(&bus, &key, &nodes, values)?;
+        if submit(bus.as_ref(), &record)? == Submitted::Existing {
+            event(
+                EventType::Observed,
+                None,
+                json!({"id": "placement", "type": "placement", "existing": true}),
+            )?;
+        }
+        let ended = self.follow(run, &bus, &key, event)?;
+        match &ended.state {
+            State::Terminal {
+                end: End::Result { .. },
+                ..
+            } => take(run, &bus, &ended, &task, &nodes),
+            State::Terminal {
+                end: End::Error { error },
+                ..
+            } => Err(error.clone()),
+            State::Queued | State::Claimed { .. } => Err(ErrorBody::new(
+                ErrorCode::Internal,
+                "the run was followed, but has not ended",
+            )),
+        }
+    }
+}
+
+impl ClusterPlacer {
+    /// Follows the run to its end. Its events become events of this run.
+    fn follow(
+        &self,
+        run: &PlacedRun<'_>,
+        bus: &Arc<dyn Bus>,
+        key: &RunKey,
+        event: &mut RecordEvent<'_>,
+    ) -> Result<Record, ErrorBody> {
+        let patience = Duration::from_millis(run.placement.patience_ms);
+        let mut failed = None;
+        let mut record = |result: Result<(), ErrorBody>| {
+            if let Err(error) = result {
+                failed.get_or_insert(error);
+            }
+        };
+        let ended = follow(
+            bus,
+            key,
+            patience,
+            &|| run.cancellation.reason().is_some(),
+            &mut |seen| match seen {
+                // Until a node has claimed the run, its journal is empty, and its state `queued`.
+                Seen::Queued | Seen::Trouble(_) => {}
+                Seen::Claimed { by, epoch } => record(event(
+                    EventType::Created,
+                    None,
+                    json!({"runtimeId": key.run, "backend": "cluster", "node": by.node, "epoch": epoch}),
+                )),
+                Seen::Event(bytes) => {
+                    if let Ok(seen) = serde_json::from_slice::<LifecycleEvent>(&bytes) {
+                        record(event(
+                            seen.kind,
+                            seen.execution_id.as_ref(),
+                            Value::Object(seen.data),
+                        ));
+                    }
+                }
+            },
+        );
+        let ended = ended.map_err(|error| lost(&error))?;
+        match failed {
+            None => Ok(ended),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// Returns the error of a run that can no longer be followed.
+fn lost(error: &BusError) -> ErrorBody {
+    let mut body = error.body();
+    body.message = format!("the run can no longer be followed: {}", body.message);
+    body.hint(
+        "the run may go on; submit it again with the same --idempotency-key to get its result",
+    )
+}
+
+/// Uploads the inputs and the task document.
+fn upload(
+    run: &PlacedRun<'_>,
+    bus: &Arc<dyn Bus>,
+    key: &RunKey,
+) -> Result<(ClusterTask, SecretValues), ErrorBody> {
+    let objects = SubmitterObjects::new(bus.as_ref(), &key.submitter);
+    let store = LayerStore::new(run.scratch);
+    let request = RunRequest {
+        placement: None,
+        ..run.request.clone()
+    };
+    let rules = core_of(&request);
+    let mut inputs = UploadedInputs::new(&objects, &store, request.paths.clone(), rules);
+    let (task, values) = ClusterTask::of_request(request, &mut inputs).map_err(|e| e.body())?;
+    task.put(&objects).map_err(|e| e.body())?;
+    // A collection may have removed a layer that was there a moment ago.
+    inputs.confirm().map_err(|e| e.body())?;
+    Ok((task, values))
+}
+
+/// Returns the files of WordPress that a guest gets: core, and the theme of a new site.
+fn core_of(request: &RunRequest) -> PackRules {
+    let themes = Path::new(&request.paths.wordpress).join("wp-content/themes");
+    let theme = newest_default_theme(&themes);
+    let theme = theme
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    let theme = theme.map(|name| format!("wp-content/themes/{name}"));
+    let core = CORE_FILES.iter().chain(&CORE_DIRECTORIES).copied();
+    let paths: Vec<&str> = core.chain(theme.as_deref()).collect();
+    PackRules::only(&paths)
+}
+
+fn answer(
+    bus: &Arc<dyn Bus>,
+    key: &RunKey,
+    nodes: &NodeKeys,
+    values: SecretValues,
+) -> Result<Option<Box<dyn Answering>>, ErrorBody> {
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let (asked, nodes, of) = (Arc::clone(bus), nodes.clone(), key.clone());
+    let answer = move |request: &[u8]| {
+        let present = asked.record(&of).ok()??;
+        answer_request(request, &present.value, &nodes, &values).ok()
+    };
+    let answering = bus.answer(key, Box::new(answer));
+    answering.map(Some).map_err(|e| e.body())
+}
+
+/// Verifies the result, signs its bundle with the key of this host and stores it.
+fn take(
+    run: &PlacedRun<'_>,
+    bus: &Arc<dyn Bus>,
+    record: &Record,
+    task: &ClusterTask,
+    nodes: &NodeKeys,
+) -> Result<RunResult, ErrorBody> {
+    let unusable = |e: &dyn std::fmt::Display| {
+        ErrorBody::new(
+            ErrorCode::StateDirInvalid,
+            format!("the state directory: {e}"),
+        )
+    };
+    let directory = Dir::open(run.state.path()).map_err(|e| unusable(&e))?;
+    let key = HostKey::load_or_create(&directory).map_err(|e| e.body())?;
+    let site = &run.request.site;
+    let bundles = Store::open(&directory, site).map_err(|e| e.body())?;
+    let path = run
+        .state
+        .path()
+        .join("sites")
+        .join(site.as_str())
+        .join("artifacts");
+    let objects = SubmitterObjects::new(bus.as_ref(), &record.key.submitter);
+    let fetched = fetch_result(
+        &objects,
+        &Expected {
+            record,
+            task,
+            nodes,
+        },
+        &LocalStore {
+            bundles: &bundles,
+            path: &path,
+            key: &key,
+            temporary: run.scratch,
+        },
+    );
+    Ok(fetched.map_err(|e| e.body())?.result)
+}
