@@ -110,10 +110,11 @@ impl LayerCache {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(source) => return Err(cache("created", source)),
         }
-        Dir::open(root).map_err(|e| cache("opened", e))?;
-        Ok(Self {
-            root: root.to_owned(),
-        })
+        // Mount rules compare the path of a source without links with the roots that a request allows.
+        let root = std::fs::canonicalize(root)
+            .map_err(|e| cache("opened", Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
+        Dir::open(&root).map_err(|e| cache("opened", e))?;
+        Ok(Self { root })
     }
 
     /// Returns a layer of this submitter, and fetches and unpacks it first if it is missing. When

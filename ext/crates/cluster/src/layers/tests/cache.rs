@@ -76,6 +76,42 @@ fn layer_is_fetched_once_for_many_threads_and_again_after_its_removal() {
     assert_eq!(objects.1.load(Ordering::SeqCst), 2);
 }
 
+/// Waits until so many threads or processes wait for a lock on this file.
+fn wait_for_waiters(file: &std::fs::File, count: usize) {
+    let inode = format!(":{} ", file.metadata().unwrap().ino());
+    let waiting = |locks: &str| {
+        let rows = locks.lines();
+        rows.filter(|row| row.contains("->") && row.contains(&inode))
+            .count()
+    };
+    while waiting(&std::fs::read_to_string("/proc/locks").unwrap()) < count {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn processes_that_all_found_a_layer_missing_fetch_it_once() {
+    let root = temporary();
+    let objects = Counted::default();
+    let digest = stored(&objects.0, "content");
+    let cache = LayerCache::open(root.path()).unwrap();
+    let team = submitter("team");
+    std::fs::create_dir(root.path().join("team")).unwrap();
+    let lock = root.path().join("team").join(format!("{digest}.lock"));
+    let held = std::fs::File::create(lock).unwrap();
+    // Both look under a shared lock, then wait for the exclusive one.
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockShared).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| cache.get(&objects, &team, &digest).unwrap());
+        }
+        wait_for_waiters(&held, 2);
+        assert_eq!(objects.1.load(Ordering::SeqCst), 0);
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::Unlock).unwrap();
+    });
+    assert_eq!(objects.1.load(Ordering::SeqCst), 1);
+}
+
 #[test]
 fn submitter_that_knows_only_the_digest_gets_no_layer_of_another_submitter() {
     let root = temporary();

@@ -145,7 +145,6 @@ fn stream_with_a_path_a_duplicate_or_a_file_below_a_link_is_refused_and_leaves_n
                 .raw(&[0; 8])
                 .end(),
         ),
-        ("data after the end", Stream::new().end().raw(b"x")),
         ("another format", Stream(b"wp-codebox layer 2\nE".to_vec())),
         ("nothing", Stream(Vec::new())),
     ] {
@@ -176,6 +175,10 @@ fn truncated_or_changed_layer_is_refused_at_every_place_and_leaves_nothing() {
     for length in 0..whole.len() {
         assert!(unpack_alone(&whole[..length], &digest).is_err(), "{length}");
     }
+    // The digest covers the layer up to its end record.
+    let more = stream.clone().raw(b"x");
+    let error = unpack_alone(&gzip(&more.0), &digest).unwrap_err();
+    assert!(matches!(error, LayerError::Damaged { .. }), "{error}");
     let other = wp_codebox_artifacts::sha256(b"other");
     let error = unpack_alone(&whole, &other).unwrap_err();
     assert!(matches!(error, LayerError::Digest { .. }), "{error}");
