@@ -202,10 +202,9 @@ fn check_signature(verified: &Verification, signer: &Sha256Hex) -> Result<(), Re
     match report.status {
         SignatureStatus::SignedByThisHost
         | SignatureStatus::SignedByKnown
-        | SignatureStatus::SignedByUnknown => {}
-        SignatureStatus::BrowserOrigin | SignatureStatus::BrowserOriginKnown => {
-            return wrong("its contents come from a browser");
-        }
+        | SignatureStatus::SignedByUnknown
+        | SignatureStatus::BrowserOrigin
+        | SignatureStatus::BrowserOriginKnown => {}
         SignatureStatus::Unsigned | SignatureStatus::Invalid => return wrong("it has none"),
     }
     if report.origin.is_some() || report.coverage != Some(SignatureCoverage::Manifest) {

@@ -51,7 +51,10 @@ impl Host {
 /// What a node claims to have run.
 #[derive(Clone)]
 struct Story {
+    /// The claim that the node's answer names.
     claim: Claim,
+    /// Run of the bundle.
+    run: RunId,
     /// `provenance.cluster` in the bundle.
     cluster: Value,
     content: String,
@@ -61,6 +64,7 @@ fn story(task: &ClusterTask, epoch: u64) -> Story {
     let digest = task.digest().unwrap();
     Story {
         cluster: task.provenance(&digest, epoch),
+        run: task.run_id.clone(),
         claim: Claim {
             key: RunKey {
                 submitter: SubmitterName::new("team").unwrap(),
@@ -98,7 +102,7 @@ fn bundle_inputs(story: &Story) -> BundleInputs {
         follow_up: None,
         created_at: TIME.to_owned(),
         runtime: RuntimeInfo {
-            id: story.claim.key.run.to_string(),
+            id: story.run.to_string(),
             backend: "native".to_owned(),
             environment: RuntimeEnvironment {
                 kind: "wordpress".to_owned(),
@@ -155,7 +159,7 @@ fn isolation() -> IsolationReport {
 fn ran(story: &Story, signer: BundleSigner<'_>) -> (tempfile::TempDir, PathBuf, RunResult) {
     let work = tempfile::tempdir().unwrap();
     let parent = Dir::open(work.path()).unwrap();
-    let run = &story.claim.key.run;
+    let run = &story.run;
     let inputs = bundle_inputs(story);
     let written = write_bundle_as(
         &parent,
@@ -356,6 +360,14 @@ fn result_of_another_run_task_epoch_node_or_submitter_is_refused() {
     );
     let node = changed(&|story| story.claim.node = node_name("two"));
     assert_eq!(node, invalid, "another node");
+    let epoch = changed(&|story| story.claim.epoch = 2);
+    assert_eq!(epoch, invalid, "another epoch in the answer");
+    let task = changed(&|story| story.claim.task = sha256(b"other"));
+    assert_eq!(task, invalid, "another task in the answer");
+    let run = changed(&|story| story.claim.key.run = run_id(2));
+    assert_eq!(run, invalid, "another run in the answer");
+    let run = changed(&|story| story.run = run_id(2));
+    assert_eq!(run, invalid, "another run in the bundle");
     let submitter = changed(&|story| {
         story.claim.key.submitter = SubmitterName::new("other").unwrap();
     });
@@ -399,6 +411,16 @@ fn object_that_is_not_the_one_in_the_record_is_refused() {
     earlier.content = "earlier\n".to_owned();
     let (_, _) = cluster.stored(&earlier, &cluster.node, |_| {});
     assert_eq!(cluster.fetch(&record).unwrap_err().code(), invalid);
+    cluster.objects.lock().insert(name.clone(), bytes.clone());
+    let mut longer = record.clone();
+    if let State::Terminal {
+        end: End::Result { bytes, .. },
+        ..
+    } = &mut longer.state
+    {
+        *bytes += 1;
+    }
+    assert_eq!(cluster.fetch(&longer).unwrap_err().code(), invalid);
     cluster.objects.lock().remove(&name);
     let error = cluster.fetch(&record).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ClusterMissing);
@@ -502,10 +524,10 @@ fn archive_whose_files_changed_after_signing_is_refused() {
     let mut packed = pack_result(&good.claim, &result, &bundle, key, temporary).unwrap();
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut packed.file, &mut bytes).unwrap();
-    let start = bytes
-        .windows(2)
-        .rposition(|two| two == [0x1f, 0x8b])
-        .unwrap();
+    // The head ends where its length says.
+    let magic = b"wp-codebox cluster result 1\n".len();
+    let length = <[u8; 4]>::try_from(&bytes[magic..magic + 4]).unwrap();
+    let start = magic + 4 + u32::from_le_bytes(length) as usize;
     let mut plain = Vec::new();
     let mut decoder = flate2::read::GzDecoder::new(&bytes[start..]);
     std::io::Read::read_to_end(&mut decoder, &mut plain).unwrap();
