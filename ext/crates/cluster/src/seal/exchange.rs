@@ -74,22 +74,31 @@ impl SecretRequest {
     /// Sends the request and opens the reply.
     ///
     /// # Errors
-    /// [`SealError::SourceGone`] if no process answers in time, and the errors of
-    /// [`SecretRequest::open`].
+    /// As [`SecretRequest::ask_by`].
     pub fn ask(
         self,
         bus: &dyn Bus,
         key: &RunKey,
         wait: Duration,
     ) -> Result<SecretValues, SealError> {
-        let reply = bus
-            .ask(key, &self.envelope, wait)
-            .map_err(|error| match error {
-                BusError::Missing { .. } | BusError::Unreachable { .. } => SealError::SourceGone {
-                    detail: error.to_string(),
-                },
-                other => SealError::Bus(other),
-            })?;
+        self.ask_by(|message| bus.ask(key, message, wait))
+    }
+
+    /// Sends the request by a function and opens the reply.
+    ///
+    /// # Errors
+    /// [`SealError::SourceGone`] if no process answers in time, other errors of the function, and those
+    /// of [`SecretRequest::open`].
+    pub fn ask_by(
+        self,
+        ask: impl FnOnce(&[u8]) -> Result<Vec<u8>, BusError>,
+    ) -> Result<SecretValues, SealError> {
+        let reply = ask(&self.envelope).map_err(|error| match error {
+            BusError::Missing { .. } | BusError::Unreachable { .. } => SealError::SourceGone {
+                detail: error.to_string(),
+            },
+            other => SealError::Bus(other),
+        })?;
         self.open(&reply)
     }
 

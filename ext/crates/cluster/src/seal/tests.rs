@@ -214,6 +214,34 @@ fn reply_opens_only_with_the_request_that_it_answers() {
 }
 
 #[test]
+fn request_without_an_answer_is_an_error_of_its_own() {
+    use crate::bus::BusError;
+    let claimed = Claimed::new();
+    let text = || "x".to_owned();
+    for (error, code) in [
+        (
+            BusError::Missing { what: text() },
+            ErrorCode::SecretSourceGone,
+        ),
+        (
+            BusError::Unreachable { detail: text() },
+            ErrorCode::SecretSourceGone,
+        ),
+        (
+            BusError::Denied { action: text() },
+            ErrorCode::ClusterDenied,
+        ),
+    ] {
+        let refused = claimed.request().ask_by(|_| Err(error)).unwrap_err();
+        assert_eq!(refused.code(), code);
+    }
+    let answered = claimed
+        .request()
+        .ask_by(|message| Ok(claimed.answer(message).unwrap()));
+    assert_eq!(answered.unwrap(), values());
+}
+
+#[test]
 fn malformed_messages_are_refused() {
     let claimed = Claimed::new();
     for message in [&b""[..], b"{}", b"null"] {
