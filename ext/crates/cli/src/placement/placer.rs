@@ -27,6 +27,9 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::now_rfc3339;
 use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
 
+/// Directory in the state directory with the digests of unchanged inputs.
+const DIGESTS: &str = "layer-digests";
+
 /// Sends runs to the cluster that their placement names.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClusterPlacer;
@@ -153,7 +156,7 @@ fn upload(
     key: &RunKey,
 ) -> Result<(ClusterTask, SecretValues), ErrorBody> {
     let objects = SubmitterObjects::new(bus.as_ref(), &key.submitter);
-    let store = LayerStore::new(run.scratch);
+    let store = LayerStore::remembering(run.scratch, &run.state.path().join(DIGESTS));
     let request = RunRequest {
         placement: None,
         ..run.request.clone()

@@ -10,6 +10,7 @@
 mod cache;
 mod error;
 mod pack;
+mod remembered;
 mod rules;
 mod store;
 mod stream;

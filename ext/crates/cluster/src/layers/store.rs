@@ -11,6 +11,7 @@
 
 use super::error::LayerError;
 use super::pack::{Layer, pack, pack_files, pack_to, unreadable};
+use super::remembered::Remembered;
 use super::rules::PackRules;
 use crate::bus::ObjectName;
 use crate::objects::Objects;
@@ -25,7 +26,7 @@ use wp_codebox_contracts::Sha256Hex;
 const REMEMBERED: usize = 256;
 
 /// Device and inode of a directory, and the fingerprint of its entries.
-type Seen = ((u64, u64), Sha256Hex);
+pub(super) type Seen = ((u64, u64), Sha256Hex);
 
 /// An uploaded layer with its source, which stays open so that the layer can be uploaded again.
 #[derive(Debug)]
@@ -55,6 +56,7 @@ pub enum LayerSource {
 pub struct LayerStore {
     temporary: PathBuf,
     known: Mutex<BTreeMap<Seen, Sha256Hex>>,
+    remembered: Option<Remembered>,
 }
 
 impl LayerStore {
@@ -64,6 +66,17 @@ impl LayerStore {
         Self {
             temporary: temporary.to_owned(),
             known: Mutex::new(BTreeMap::new()),
+            remembered: None,
+        }
+    }
+
+    /// Creates a store that also remembers digests for later processes, in this directory, which is
+    /// created if it is missing. Nobody else may write there.
+    #[must_use]
+    pub fn remembering(temporary: &Path, directory: &Path) -> Self {
+        Self {
+            remembered: Some(Remembered::at(directory)),
+            ..Self::new(temporary)
         }
     }
 
@@ -78,9 +91,11 @@ impl LayerStore {
         rules: &PackRules,
     ) -> Result<Sha256Hex, LayerError> {
         let before = self.seen(root, rules)?;
-        let known = before
-            .as_ref()
-            .and_then(|seen| self.known().get(seen).cloned());
+        let known = before.as_ref().and_then(|seen| {
+            let remembered = || self.remembered.as_ref()?.digest(seen);
+            self.known().get(seen).cloned().or_else(remembered)
+        });
+        let is_known = known.is_some();
         let digest = match known {
             Some(digest) => digest,
             None => pack_to(root, rules, std::io::sink())?.digest,
@@ -97,6 +112,10 @@ impl LayerStore {
         if let (Some(before), Some(after)) = (before, self.seen(root, rules)?)
             && before == after
         {
+            // A digest that was computed now, while the fingerprint is known for longer.
+            if let Some(remembered) = self.remembered.as_ref().filter(|_| !is_known) {
+                remembered.note(&after, &digest);
+            }
             let mut known = self.known();
             if known.len() >= REMEMBERED {
                 known.clear();
