@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '871d5c73e6584b33ad04f24dae9f5ae9ccba3c37f0e02bc37998fe2b0d1499a0',
+	'contract_digest' => '7181040eea52b191601af825a33950bc6d5be49d3820577bc51d5c96cd4615a4',
 ];

@@ -6,6 +6,7 @@ use super::artifacts::{
 };
 use super::bench::BenchCommand;
 use super::boot::BootArgs;
+use super::cluster::ClusterCommand;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
@@ -160,6 +161,9 @@ pub(crate) enum Command {
     /// Grant credits for sandboxes, show balances and prices, verify and export the ledger.
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Set up a message server for a cluster, print the permissions of accounts, and list nodes.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),

@@ -118,6 +118,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Token(command) => serve::token(output, &command),
         Command::Profile(command) => profile::main(output, &command),
         Command::Ledger(command) => ledger::main(output, &command),
+        Command::Cluster(command) => cluster::main(output, &command),
         Command::PreviewLease(command) => preview_lease::main(output, &command),
         Command::Runs(command) => runs::main(output, &command),
         Command::Agents(options) => agents::main(output, &options),

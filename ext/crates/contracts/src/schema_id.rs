@@ -114,6 +114,10 @@ pub const LEDGER_BALANCE: &str = "wp-codebox/ledger-balance/v1";
 pub const LEDGER_VERIFICATION: &str = "wp-codebox/ledger-verification/v1";
 /// A page of entries of the ledger.
 pub const LEDGER_ENTRY_LIST: &str = "wp-codebox/ledger-entry-list/v1";
+/// Result of setting up a message server for a cluster.
+pub const CLUSTER_SETUP: &str = "wp-codebox/cluster-setup/v1";
+/// Nodes of a cluster.
+pub const CLUSTER_HOST_LIST: &str = "wp-codebox/cluster-host-list/v1";
 /// Result of a command that saves or restores the state of a sandbox.
 pub const RUNTIME_CHECKPOINT_RESULT: &str = "wp-codebox/runtime-checkpoint-result/v1";
 /// Failure of a command that saves or restores the state of a sandbox.

@@ -85,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "ledger",
             "routing",
             "service",
+            "cluster",
         ],
     ),
     (
@@ -110,11 +111,20 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("seccompiler", &["launcher"]),
     (
         "tokio",
-        &["proxy", "browser", "agent", "supervisor", "service", "cli"],
+        &[
+            "proxy",
+            "browser",
+            "agent",
+            "supervisor",
+            "service",
+            "cli",
+            "cluster",
+        ],
     ),
+    ("async-nats", &["cluster"]),
     ("reqwest", &["agent", "service", "cli"]),
     ("hyper", &["proxy", "supervisor", "service"]),
-    ("rustls", &["proxy", "agent", "service"]),
+    ("rustls", &["proxy", "agent", "service", "cluster"]),
     ("axum", &["service"]),
     ("rusqlite", &["ledger", "service"]),
 ];

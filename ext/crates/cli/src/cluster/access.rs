@@ -10,20 +10,23 @@ use wp_codebox_cluster::nats::{Credentials, NatsOptions, Party, ServerUrl};
 use wp_codebox_contracts::{ClusterAccess, ErrorBody, ErrorCode};
 use wp_codebox_runtime::Owner;
 
+/// Largest file with certificates in bytes.
+const LARGEST_CA: u64 = 1024 * 1024;
 /// Heading of these options in the help.
 const HEADING: &str = "Message server";
 
 /// Options of a connection to the message server.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct NatsArgs {
-    /// Address of the message server, nats://HOST[:PORT] or tls://HOST[:PORT]; may be repeated.
+    /// Address of a NATS server: tls://HOST:PORT, or nats://HOST:PORT on this machine. May be
+    /// repeated for the servers of one cluster.
     #[arg(long = "nats", value_name = "URL", help_heading = HEADING)]
     pub nats: Vec<String>,
-    /// File with the credentials: an nkey seed, a .creds file, or USER:PASSWORD; readable only by
-    /// its owner.
+    /// File with the nkey seed of a user, a .creds file, or USER:PASSWORD in one line; readable only
+    /// by its owner. [default: none]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub nats_credentials: Option<PathBuf>,
-    /// File with the certificates to trust instead of the system's, PEM.
+    /// Certificates to trust instead of the system's, PEM. With them, nats:// addresses use TLS, too.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub nats_ca: Option<PathBuf>,
 }
@@ -74,24 +77,34 @@ fn options(
     let servers = servers
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| e.body())?;
-    let credentials = credentials
-        .map(|path| {
-            let own = Owner {
-                uid: geteuid().as_raw(),
-                gid: getegid().as_raw(),
-            };
-            let text = private_text(CWD, path, own).map_err(|why| {
-                let message = format!("the credentials file {}: {why}", path.display());
-                ErrorBody::new(ErrorCode::SecretInvalid, message)
-            })?;
-            Credentials::parse(&text).map_err(|e| e.body())
-        })
-        .transpose()?;
-    let ca = ca
-        .map(|path| {
-            std::fs::read(path)
-                .map_err(|error| input(format!("the certificates {}: {error}", path.display())))
-        })
-        .transpose()?;
+    let credentials = credentials.map(read_credentials).transpose()?;
+    let ca = ca.map(read_certificates).transpose()?;
     NatsOptions::new(servers, party, credentials, ca.as_deref()).map_err(|e| e.body())
+}
+
+fn read_credentials(path: &Path) -> Result<Credentials, ErrorBody> {
+    let own = Owner {
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+    };
+    let text = private_text(CWD, path, own).map_err(|why| {
+        let message = format!(
+            "the credentials file {} cannot be used: {why}",
+            path.display()
+        );
+        ErrorBody::new(ErrorCode::SecretInvalid, message).hint("check --nats-credentials")
+    })?;
+    Credentials::parse(&text).map_err(|error| error.body())
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<u8>, ErrorBody> {
+    let invalid = |why: String| {
+        let message = format!("the certificates {} cannot be used: {why}", path.display());
+        input(message).hint("check --nats-ca")
+    };
+    match std::fs::metadata(path) {
+        Ok(file) if file.len() > LARGEST_CA => Err(invalid("the file is too large".to_owned())),
+        Ok(_) => std::fs::read(path).map_err(|error| invalid(error.to_string())),
+        Err(error) => Err(invalid(error.to_string())),
+    }
 }

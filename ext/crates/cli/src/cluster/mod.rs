@@ -1,5 +1,136 @@
-//! The message server of a cluster: options of the commands that use it.
+//! `wp-codebox cluster`: sets up a message server for a cluster, prints permissions of accounts, and
+//! lists nodes.
 
 mod access;
+mod args;
 
 pub(crate) use access::{NatsArgs, options_of};
+pub(crate) use args::ClusterCommand;
+
+use super::columns::{Column, table, terminal};
+use super::output::Output;
+use args::{HostsArgs, PermissionsArgs, SetupArgs};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use wp_codebox_cluster::bus::Bus as _;
+use wp_codebox_cluster::host::HostRecord;
+use wp_codebox_cluster::names::SubmitterName;
+use wp_codebox_cluster::nats::{
+    Limits, NatsBus, Party, Setup, SetupReport, Shrink, permissions, setup,
+};
+use wp_codebox_contracts::{ErrorBody, schema_id};
+
+/// Time in which a node answers a message or says that it works.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// Bytes of a mebibyte.
+const MIB: u64 = 1024 * 1024;
+
+pub(crate) fn main(output: &Output, command: &ClusterCommand) -> ExitCode {
+    let (name, done) = match command {
+        ClusterCommand::Setup(args) => ("cluster setup", set_up(output, args)),
+        ClusterCommand::Permissions(args) => {
+            ("cluster permissions", print_permissions(output, args))
+        }
+        ClusterCommand::Hosts(args) => ("cluster hosts", hosts(output, args)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure(name, &error),
+    }
+}
+
+fn set_up(output: &Output, args: &SetupArgs) -> Result<(), ErrorBody> {
+    let options = args.nats.options(Party::Operator)?;
+    let wanted = Setup {
+        replicas: args.replicas,
+        capabilities: args::capabilities(&args.capabilities)?,
+        submitters: args::submitters(&args.submitters)?,
+        limits: Limits {
+            queue_messages: args.queue_messages,
+            task_bytes: args.task_space.saturating_mul(MIB),
+            record_bytes: args.record_space.saturating_mul(MIB),
+            objects_bytes: args.object_space.saturating_mul(MIB),
+            object_bytes: args.object_size.saturating_mul(MIB),
+        },
+        answer_wait: ANSWER_WAIT,
+        shrink: match args.shrink {
+            true => Shrink::Allow,
+            false => Shrink::Refuse,
+        },
+    };
+    let report = setup(&options, &wanted).map_err(|error| error.body())?;
+    let mut document = json!({"schema": schema_id::CLUSTER_SETUP, "success": true});
+    if let (Value::Object(all), Value::Object(members)) = (&mut document, json!(report)) {
+        all.extend(members);
+    }
+    output.answer(&document, &setup_lines(&report));
+    Ok(())
+}
+
+fn setup_lines(report: &SetupReport) -> Vec<String> {
+    let groups = [
+        ("created", &report.created),
+        ("updated", &report.updated),
+        ("unchanged", &report.unchanged),
+        ("kept", &report.kept),
+    ];
+    groups
+        .into_iter()
+        .flat_map(|(what, names)| names.iter().map(move |name| format!("{what} {name}")))
+        .collect()
+}
+
+fn print_permissions(output: &Output, args: &PermissionsArgs) -> Result<(), ErrorBody> {
+    output.document(&permissions(&args.party()?).to_config());
+    Ok(())
+}
+
+fn hosts(output: &Output, args: &HostsArgs) -> Result<(), ErrorBody> {
+    let party = match &args.submitter {
+        Some(name) => Party::Submitter(SubmitterName::new(name)?),
+        None => Party::Operator,
+    };
+    let options = args.nats.options(party)?;
+    let found = NatsBus::connect(&options)
+        .and_then(|bus| bus.hosts())
+        .map_err(|error| error.body())?;
+    let hosts: Vec<HostRecord> = found.into_iter().map(|host| host.value).collect();
+    let document = json!({
+        "schema": schema_id::CLUSTER_HOST_LIST, "success": true, "hosts": hosts,
+    });
+    output.answer(&document, &host_lines(&hosts));
+    Ok(())
+}
+
+fn host_lines(hosts: &[HostRecord]) -> Vec<String> {
+    let column = |heading, spare| Column { heading, spare };
+    let columns = [
+        column("NODE", false),
+        column("RUNS", false),
+        column("CAPACITY", false),
+        column("STATE", false),
+        column("BEAT", true),
+        column("VERSION", true),
+        column("CAPABILITIES", false),
+    ];
+    let rows: Vec<Vec<String>> = hosts
+        .iter()
+        .map(|host| {
+            let capabilities: Vec<&str> = host.capabilities.iter().map(|it| it.as_str()).collect();
+            vec![
+                host.claimant.node.to_string(),
+                host.running.to_string(),
+                host.capacity.to_string(),
+                match host.draining {
+                    true => "draining".to_owned(),
+                    false => "ready".to_owned(),
+                },
+                host.beat.to_string(),
+                host.version.clone(),
+                capabilities.join(" "),
+            ]
+        })
+        .collect();
+    table(&columns, &rows, terminal())
+}

@@ -1,0 +1,150 @@
+//! Arguments of `cluster`. The doc comments are the help texts.
+
+use super::access::NatsArgs;
+use clap::{Args, Subcommand, ValueEnum};
+use wp_codebox_cluster::names::{Capability, NodeName, SubmitterName};
+use wp_codebox_cluster::nats::Party;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Subcommands of `cluster`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Create or change the streams of a cluster on a message server.
+    Setup(SetupArgs),
+    /// Print the permissions of an account, for the configuration of the message server.
+    Permissions(PermissionsArgs),
+    /// List the nodes by their last heartbeat.
+    Hosts(HostsArgs),
+}
+
+/// Arguments of `cluster setup`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each submitter gets a stream of messages with three queues for each capability, a stream of records and \
+a stream of objects. The server reserves the space of each stream. What exists and is not named stays \
+as it is, so a later call adds submitters and capabilities. With --json the output is \
+wp-codebox/cluster-setup/v1.
+
+Examples:
+  wp-codebox cluster setup --nats tls://nats1.example:4222 \\
+    --nats-ca ca.pem --nats-credentials operator.seed \\
+    --replicas 3 --capability default --submitter shop --submitter blog
+
+Exit status: 0; 1 for wrong options, and when existing bounds would become lower; 125 when the server \
+fails; 126 when the account may not create streams.")]
+pub(crate) struct SetupArgs {
+    #[command(flatten)]
+    pub nats: NatsArgs,
+    /// Number of servers that store each message: 1, 3 or 5.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub replicas: u8,
+    /// Capability of nodes. May be repeated.
+    #[arg(long = "capability", value_name = "NAME", default_value = "default")]
+    pub capabilities: Vec<String>,
+    /// Party that submits tasks. May be repeated.
+    #[arg(long = "submitter", value_name = "NAME")]
+    pub submitters: Vec<String>,
+    /// Maximum number of waiting messages of each queue.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub queue_messages: u64,
+    /// Space for the messages of each submitter in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub task_space: u64,
+    /// Space for the records of each submitter in MiB. A record has about 1 KiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub record_space: u64,
+    /// Space for inputs and results of each submitter in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    pub object_space: u64,
+    /// Maximum size of one input or result in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub object_size: u64,
+    /// Allow lower bounds and fewer replicas than there are now.
+    #[arg(long)]
+    pub shrink: bool,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Kind of a party.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartyArg {
+    // Plain comments: with documentation of a value clap prints the long form of every option.
+    // Creates streams and consumers.
+    Operator,
+    // Runs tasks.
+    Node,
+    // Submits tasks.
+    Submitter,
+}
+
+/// Arguments of `cluster permissions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The output is JSON, which is also the syntax of the server's configuration: the member `permissions` of \
+a user.
+
+Examples:
+  wp-codebox cluster permissions node node1
+  wp-codebox cluster permissions submitter shop
+
+Exit status: 0, or 1 for wrong usage.")]
+pub(crate) struct PermissionsArgs {
+    /// Kind of the party.
+    #[arg(value_name = "KIND")]
+    pub kind: PartyArg,
+    /// Name of the node or submitter.
+    #[arg(value_name = "NAME", required_if_eq_any = [("kind", "node"), ("kind", "submitter")])]
+    pub name: Option<String>,
+    /// Print JSON on standard output (the output is JSON in any case).
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl PermissionsArgs {
+    /// Returns the party.
+    ///
+    /// # Errors
+    /// `wp_codebox_input_invalid` for a name that is none.
+    pub(super) fn party(&self) -> Result<Party, ErrorBody> {
+        let name = self.name.as_deref().unwrap_or_default();
+        match self.kind {
+            PartyArg::Operator => Ok(Party::Operator),
+            PartyArg::Node => NodeName::new(name).map(Party::Node),
+            PartyArg::Submitter => SubmitterName::new(name).map(Party::Submitter),
+        }
+    }
+}
+
+/// Arguments of `cluster hosts`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A node that ends without a signal stays in the list for a day. With --json the output is \
+wp-codebox/cluster-host-list/v1.
+
+Examples:
+  wp-codebox cluster hosts --nats nats://127.0.0.1:4222
+
+Exit status: 0; 125 when the server cannot be reached or is not set up; 126 when the account may not \
+read the heartbeats.")]
+pub(crate) struct HostsArgs {
+    #[command(flatten)]
+    pub nats: NatsArgs,
+    /// Submitter whose account the credentials are for. [default: the account of the operator]
+    #[arg(long, value_name = "NAME")]
+    pub submitter: Option<String>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads the names of capabilities.
+pub(super) fn capabilities(names: &[String]) -> Result<Vec<Capability>, ErrorBody> {
+    names.iter().map(|name| Capability::new(name)).collect()
+}
+
+/// Reads the names of submitters.
+pub(super) fn submitters(names: &[String]) -> Result<Vec<SubmitterName>, ErrorBody> {
+    names.iter().map(|name| SubmitterName::new(name)).collect()
+}
