@@ -135,6 +135,7 @@ def preview_unavailable(w):
 
 
 REFUSED = {
+    "wp_codebox_cluster_unreachable": Case("127.0.0.1:1", "check the address", lambda w: w.call("cluster", "hosts", "--nats", "nats://127.0.0.1:1")),
     "wp_codebox_task_missing": Case("--goal is empty", "describe what the agent should do", lambda w: w.agent("true", "--goal", " ")),
     "wp_codebox_raw_code_forbidden": Case(
         "code is not accepted", "mount the code and describe the goal", lambda w: w.task("agent-sandbox-run", {"goal": "g", "agent_command": "true", "code": "x"})),
@@ -478,7 +479,16 @@ WASI = "ext/wasi/tests/runner"
 
 WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
 
+BUS, NATS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py"
 ELSEWHERE = {
+    "wp_codebox_cluster_denied": f"{BUS}: accounts_of_other_parties_are_denied_at_once",
+    "wp_codebox_cluster_not_set_up": f"{BUS}: cluster_that_is_not_set_up_is_reported",
+    "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_not_set_up_or_not_there_is_reported",
+    "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_answered_and_other_queues_have_room",
+    "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_the_present_ones",
+    "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed",
+    "wp_codebox_cluster_missing": f"{BUS}: watch_returns_the_present_record_each_change_and_its_removal",
+    "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others",
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
     "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
     "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",

@@ -1,0 +1,294 @@
+"""The message server of a cluster: the bus on one server and on three, accounts with TLS, the commands of the operator.
+
+The tests of the bus are in ext/crates/cluster/tests/nats.rs; here are the servers on which they run, and attempts without the product's code.
+"""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import must, poll_until
+from harness.nats import Client, Cluster, Nats, User, certificates
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+SMALL = ("--task-space", "4", "--record-space", "4", "--object-space", "32", "--object-size", "16")
+
+
+@pytest.fixture(scope="module")
+def program(environment):
+    return environment["CODEBOX_NATS_SERVER"]
+
+
+@pytest.fixture(scope="module")
+def server(program):
+    one = Nats(program).start()
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def tests_of_the_bus():
+    """Returns the program of ext/crates/cluster/tests/nats.rs."""
+    # Without `-p`, which would build the dependencies again with other features.
+    built = subprocess.run(["cargo", "test", "--no-run", "--test", "nats", "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    return next(one["executable"] for one in messages if one.get("executable") and one["target"]["name"] == "nats")
+
+
+@pytest.fixture(scope="module")
+def conformance(tests_of_the_bus):
+    """Returns a function that runs tests of the bus with variables; it must have run as many as expected."""
+    def run(at_least, *arguments, **variables):
+        environment = {**os.environ, **{f"CODEBOX_NATS_{name}": str(value) for name, value in variables.items()}}
+        done = subprocess.run([tests_of_the_bus, "--nocapture", *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900, check=False)
+        must(done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}")
+        skipped = done.stdout.count("skipped: ")
+        passed = int(done.stdout.rsplit("test result: ok. ", 1)[1].split()[0]) - skipped
+        must(passed >= at_least, f"{passed} tests, not {at_least}, did something:\n{done.stdout}")
+    return run
+
+
+def test_bus_keeps_its_contract_on_one_server(conformance, server):
+    conformance(17, URL=server.url)
+
+
+def test_bus_keeps_its_contract_on_three_servers(conformance, program):
+    cluster = Cluster(program)
+    try:
+        conformance(17, URL=cluster.start().url, REPLICAS=3)
+    finally:
+        cluster.close()
+
+
+def test_stopped_server_is_unreachable_within_the_limit_and_works_again(conformance, program):
+    one = Nats(program).start()
+    try:
+        conformance(1, "--exact", "stopped_server_is_unreachable_within_the_limit_and_works_again_after_it", STOP_URL=one.url, STOP_PID=one.pid)
+    finally:
+        one.process.send_signal(signal.SIGCONT)
+        one.close()
+
+
+def test_killed_leader_costs_no_change_of_a_record_and_repeats_none(tests_of_the_bus, program):
+    cluster = Cluster(program)
+    try:
+        cluster.start()
+        test = subprocess.Popen([tests_of_the_bus, "--exact", "--ignored", "--nocapture", "counter_that_a_killed_leader_interrupts"],
+                                env={**os.environ, "CODEBOX_NATS_COUNT": cluster.url, "CODEBOX_NATS_REPLICAS": "3"},
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        line = next(line for line in test.stdout if line.startswith("counts "))
+        leader = poll_until(lambda: cluster.leader(line.split()[1]), what="the stream has no leader")
+        leader.kill()
+        rest, _ = test.communicate("killed\n", timeout=300)
+        must(test.returncode == 0 and "counted" in rest, rest)
+    finally:
+        cluster.close()
+
+
+# Accounts and TLS.
+
+
+class Accounts:
+    """A server with TLS and one user for each party; the permissions are those that `wp-codebox cluster permissions` prints."""
+
+    def __init__(self, bench, program):
+        self.directory = f"{bench.directory}/accounts"
+        os.makedirs(self.directory)
+        certificates(self.directory, "ca", "other-ca")
+        self.users = {}
+        for name, party in (("operator", ("operator",)), ("node", ("node", "node")), ("shop", ("submitter", "shop")), ("blog", ("submitter", "blog"))):
+            user = self.users[name] = User(name, bench.call("cluster", "permissions", *party).expect(0).json)
+            user.inbox = "_".join(party)
+        for name, user in [*self.users.items(), ("wrong", User("wrong", {}))]:
+            with open(os.open(f"{self.directory}/{name}.seed", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+                file.write(f"{user.seed}\n")
+        users = [{"nkey": user.public, "permissions": user.permissions} for user in self.users.values()]
+        tls = {"cert_file": f"{self.directory}/server.pem", "key_file": f"{self.directory}/server.key"}
+        self.server = Nats(program, "accounts", {"authorization": {"users": users}, "tls": tls}, scheme="tls").start()
+        with open(f"{self.directory}/url", "w", encoding="utf-8") as file:
+            file.write(self.server.url)
+
+    def options(self, name):
+        return "--nats", self.server.url, "--nats-ca", f"{self.directory}/ca.pem", "--nats-credentials", f"{self.directory}/{name}.seed"
+
+    def client(self, name):
+        return Client(self.server, self.users[name], f"{self.directory}/ca.pem")
+
+
+@pytest.fixture(scope="module")
+def accounts(bench, program):
+    one = Accounts(bench, program)
+    bench.call("cluster", "setup", *one.options("operator"), "--submitter", "shop", "--submitter", "blog", *SMALL, "--json").expect(0)
+    yield one
+    one.server.close()
+
+
+def test_each_account_can_do_all_that_its_party_does_and_nothing_of_another(conformance, accounts):
+    conformance(2, "accounts_", ACCOUNTS=accounts.directory)
+
+
+#: What a party may not do, with the account that shows that the attempt is well formed.
+REFUSED = {
+    "task of another submitter": ("blog", "publish", "tasks.default.high.shop", "shop"),
+    "record of another submitter": ("blog", "publish", "records.shop.run_0", "shop"),
+    "object of another submitter": ("blog", "publish", "objects.shop.layer.x.end", "shop"),
+    "event of a submitter": ("blog", "publish", "events.shop.run_0", "node"),
+    "own event": ("shop", "publish", "events.shop.run_0", "node"),
+    "announcement of a record": ("blog", "publish", "changes.shop.run_0", "operator"),
+    "request for secrets": ("blog", "publish", "secrets.shop.run_0", "node"),
+    "reply to another party": ("blog", "publish", "_INBOX_submitter_shop.x", "operator"),
+    "reply to itself": ("blog", "publish", "_INBOX_submitter_blog.x", "operator"),
+    "heartbeat of another node": ("node", "publish", "hosts.other", "operator"),
+    "inbox of another submitter": ("blog", "subscribe", "_INBOX_submitter_shop.>", "shop"),
+    "inbox of a node": ("blog", "subscribe", "_INBOX_node_node.>", "node"),
+    "all inboxes": ("blog", "subscribe", "_INBOX_*.>", "operator"),
+    "tasks": ("blog", "subscribe", "tasks.*.*.*", "node"),
+    "own tasks": ("shop", "subscribe", "tasks.*.*.shop", "operator"),
+    "announcements of another submitter": ("blog", "subscribe", "changes.shop.*", "shop"),
+    "events of another submitter": ("blog", "subscribe", "events.shop.*", "shop"),
+    "secrets of another submitter": ("blog", "subscribe", "secrets.*.*", "operator"),
+    "secrets, as a node": ("node", "subscribe", "secrets.*.*", "operator"),
+    "everything": ("node", "subscribe", ">", "operator"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_party_is_refused(accounts, name):
+    party, command, subject, allowed = REFUSED[name]
+    for account, expected in ((party, True), (allowed, False)):
+        with accounts.client(account) as client:
+            refused = getattr(client, command)(subject)
+            must(("Permissions Violation" in refused) is expected, f"{account}: {refused or 'accepted'}")
+
+
+#: Calls of the interface for streams that only the operator may make, with a body that the server accepts.
+OPERATOR = {
+    "STREAM.CREATE.COPY": {"name": "COPY", "mirror": {"name": "CODEBOX_R_shop"}},
+    "STREAM.UPDATE.CODEBOX_R_shop": {"name": "CODEBOX_R_shop", "subjects": ["records.shop.*"]},
+    "STREAM.SNAPSHOT.CODEBOX_R_shop": {"deliver_subject": "x"},
+    "STREAM.PURGE.CODEBOX_T_shop": {},
+    "STREAM.MSG.DELETE.CODEBOX_R_shop": {"seq": 1},
+    "CONSUMER.CREATE.CODEBOX_R_shop": {"stream_name": "CODEBOX_R_shop", "config": {"deliver_subject": "events.blog.run_0"}},
+    "CONSUMER.CREATE.CODEBOX_R_blog.x.records.blog.run_0": {
+        "stream_name": "CODEBOX_R_blog", "config": {"name": "x", "deliver_subject": "events.shop.run_0", "filter_subject": "records.blog.run_0"}},
+    "STREAM.LIST": {},
+    "CONSUMER.DELETE.CODEBOX_T_shop.default_high": {},
+    "STREAM.DELETE.CODEBOX_T_shop": {},
+}
+
+
+@pytest.mark.parametrize("call", OPERATOR)
+def test_call_of_the_operator_is_refused_for_the_others(bench, accounts, call):
+    for account in ("node", "shop", "blog"):
+        with accounts.client(account) as client:
+            refused = client.publish(f"$JS.API.{call}", json.dumps(OPERATOR[call]), f"{client.inbox}.1")
+            must("Permissions Violation" in refused, f"{account}: {refused or 'accepted'}")
+    with accounts.client("operator") as client:
+        must(client.publish(f"$JS.API.{call}", json.dumps(OPERATOR[call]), f"{client.inbox}.1") == "", "the operator is refused, too")
+        # Repairs what the last two calls removed, and removes what others made.
+        client.request("$JS.API.STREAM.DELETE.COPY")
+    bench.call("cluster", "setup", *accounts.options("operator"), "--submitter", "shop", "--submitter", "blog", *SMALL, "--shrink", "--json").expect(0)
+
+
+def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_cannot(accounts):
+    """The server sends its answers past the permissions of the requester. `permissions.rs` relies on this case for what it gives."""
+    with accounts.client("shop") as shop, accounts.client("blog") as blog:
+        must(shop.subscribe("events.shop.*") == "", "shop may not read its own events")
+        must(blog.publish("records.blog.run_0", "forged", f"{blog.inbox}.1") == "", "blog may not write its own records")
+        body = json.dumps({"last_by_subj": "records.blog.run_0"})
+        must(blog.publish("$JS.API.STREAM.MSG.GET.CODEBOX_R_blog", body, "events.shop.run_0") == "", "blog may not read its own records")
+        arrived = json.loads(shop.message()[2])
+        must(arrived["type"].startswith("io.nats.jetstream.api."), f"not the JSON of an answer: {arrived}")
+        refused = blog.publish("$JS.API.DIRECT.GET.CODEBOX_R_blog", body, "events.shop.run_0")
+        must("Permissions Violation" in refused, "a direct read would deliver the bare content")
+
+
+def test_announcement_of_a_record_has_no_subject_for_a_reply(accounts):
+    """A party may answer what it receives; an announcement with the reply of its own message would let it publish anywhere."""
+    with accounts.client("shop") as shop:
+        must(shop.subscribe("changes.shop.*") == "", "shop may not read announcements of its records")
+        must(shop.publish("records.shop.run_1", "{}", "events.blog.run_0") == "", "shop may not write its own records")
+        subject, reply, _ = shop.message()
+        must((subject, reply) == ("changes.shop.run_1", ""), f"{subject} {reply}")
+        must("Permissions Violation" in shop.publish("events.blog.run_0", "forged"), "the reply subject became a permission")
+
+
+# Commands of the operator.
+
+
+def set_up(bench, server, *arguments):
+    small = [word for option in zip(SMALL[::2], SMALL[1::2]) if option[0] not in arguments for word in option]
+    return bench.call("cluster", "setup", "--nats", server.url, *small, *arguments, "--json")
+
+
+def test_setup_creates_once_and_keeps_what_a_later_one_does_not_name(bench, server):
+    first = set_up(bench, server, "--submitter", "one").expect(0).json
+    must("CODEBOX_R_one" in first["created"] and "CODEBOX_T_one/default_low" in first["created"], str(first))
+    again = set_up(bench, server, "--submitter", "one").expect(0).json
+    must(not again["created"] and not again["updated"] and "CODEBOX_R_one" in again["unchanged"], str(again))
+    other = set_up(bench, server, "--submitter", "two", "--capability", "gpu").expect(0).json
+    must("CODEBOX_T_two/gpu_high" in other["created"] and "CODEBOX_T_one/default_high" in other["kept"], str(other))
+    raised = set_up(bench, server, "--submitter", "one", "--record-space", "8").expect(0).json
+    must(raised["updated"] == ["CODEBOX_R_one"], str(raised))
+
+
+def test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed(bench, server):
+    set_up(bench, server, "--submitter", "three").expect(0)
+    lower = "--submitter", "three", "--submitter", "four", "--object-space", "16", "--object-size", "8"
+    refused = set_up(bench, server, *lower).expect(1, "wp_codebox_cluster_conflict").json["error"]["message"]
+    must("CODEBOX_O_three has max_bytes" in refused and "metadata" in refused, refused)
+    with Client(server) as client:
+        must(client.request("$JS.API.STREAM.INFO.CODEBOX_R_four")["error"]["err_code"] == 10059, "the refused setup created a stream")
+    allowed = set_up(bench, server, *lower, "--shrink").expect(0).json
+    must("CODEBOX_O_three" in allowed["updated"] and "CODEBOX_R_four" in allowed["created"], str(allowed))
+
+
+def test_setup_refuses_what_the_server_cannot_do(bench, server, program):
+    set_up(bench, server, "--submitter", "five", "--replicas", "3").expect(1, "wp_codebox_input_invalid")
+    set_up(bench, server, "--submitter", "five", "--replicas", "2").expect(1, "wp_codebox_input_invalid")
+    set_up(bench, server, "--submitter", "Five").expect(1, "wp_codebox_input_invalid")
+    set_up(bench, server, "--submitter", "five", "--object-space", "1000000", "--object-size", "1").expect(125, "wp_codebox_cluster_full")
+    small = Nats(program, "small", {"max_payload": 65536}).start()
+    try:
+        refused = set_up(bench, small, "--submitter", "five").expect(1, "wp_codebox_input_invalid").json["error"]["message"]
+        must("max_payload" in refused, refused)
+    finally:
+        small.close()
+
+
+def test_server_that_is_too_old_not_set_up_or_not_there_is_reported(bench, environment, program):
+    old = Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old").start()
+    try:
+        refused = bench.call("cluster", "hosts", "--nats", old.url, "--json").expect(125, "wp_codebox_cluster_server_too_old").json["error"]["message"]
+        must("2.9.10" in refused and "2.10.27" in refused, refused)
+        set_up(bench, old, "--submitter", "one").expect(125, "wp_codebox_cluster_server_too_old")
+    finally:
+        old.close()
+    bench.call("cluster", "hosts", "--nats", old.url, "--json").expect(125, "wp_codebox_cluster_unreachable")
+    fresh = Nats(program, "fresh").start()
+    try:
+        bench.call("cluster", "hosts", "--nats", fresh.url, "--json").expect(125, "wp_codebox_cluster_not_set_up")
+        set_up(bench, fresh).expect(0)
+        must(bench.call("cluster", "hosts", "--nats", fresh.url, "--json").expect(0).json["hosts"] == [], "there are nodes")
+    finally:
+        fresh.close()
+
+
+def test_credentials_file_of_others_and_addresses_without_tls_are_refused(bench, accounts):
+    options = accounts.options("operator")
+    bench.call("cluster", "hosts", *options, "--json").expect(0)
+    seed = f"{accounts.directory}/operator.seed"
+    os.chmod(seed, 0o640)
+    try:
+        refused = bench.call("cluster", "hosts", *options, "--json").expect(1, "wp_codebox_secret_invalid")
+        must(accounts.users["operator"].seed not in refused.stdout + refused.stderr, "the message has the seed")
+    finally:
+        os.chmod(seed, 0o600)
+    bench.call("cluster", "hosts", "--nats", "nats://192.0.2.1:4222", "--json").expect(1, "wp_codebox_input_invalid")
+    bench.call("cluster", "hosts", "--nats", "nats://user:pass@127.0.0.1:4222", "--json").expect(1, "wp_codebox_input_invalid")
+    bench.call("cluster", "hosts", *accounts.options("wrong"), "--json").expect(126, "wp_codebox_cluster_denied")
+    bench.call("cluster", "hosts", *accounts.options("shop"), "--submitter", "shop", "--json").expect(0)
+    bench.call("cluster", "setup", *accounts.options("shop"), "--json").expect(126, "wp_codebox_cluster_denied")
