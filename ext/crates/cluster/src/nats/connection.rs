@@ -15,7 +15,8 @@ use async_nats::{
 };
 use bytes::Bytes;
 use std::future::{Future, pending};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -51,6 +52,10 @@ pub(super) struct Connection {
     refusals: broadcast::Sender<String>,
     /// Number of losses at the time when the server's version was checked.
     checked: AtomicU64,
+    /// Prefix of the subjects of replies.
+    inbox: String,
+    /// Whether the server has refused the subscription to replies.
+    is_deaf: Arc<AtomicBool>,
     /// Dropping it ends the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -68,7 +73,14 @@ impl Connection {
             .map_err(failed)?;
         let (lost, losses) = watch::channel(0_u64);
         let (refusals, _) = broadcast::channel(REFUSALS);
-        let client = runtime.block_on(connect(options, lost, refusals.clone()))?;
+        let (inbox, is_deaf) = (options.party.inbox(), Arc::new(AtomicBool::new(false)));
+        let observer = Observer {
+            lost,
+            refusals: refusals.clone(),
+            inbox: refusal_of(&inbox),
+            is_deaf: Arc::clone(&is_deaf),
+        };
+        let client = runtime.block_on(connect(options, observer))?;
         version::check(&client.server_info().version)?;
         let (stop, stopped) = oneshot::channel();
         let handle = runtime.handle().clone();
@@ -83,6 +95,8 @@ impl Connection {
             losses,
             refusals,
             checked: AtomicU64::new(0),
+            inbox,
+            is_deaf,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -115,8 +129,22 @@ impl Connection {
         self.losses.clone()
     }
 
+    /// Fails if replies cannot come, because the account belongs to another party.
+    fn check_inbox(&self) -> Result<(), RequestError> {
+        match self.is_deaf.load(Ordering::SeqCst) {
+            true => Err(RequestError::Denied {
+                action: format!(
+                    "subscribe to {}.>; is it the one of this party?",
+                    self.inbox
+                ),
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until the connection is established, and checks the version of each new server.
     async fn ready(&self, deadline: Instant) -> Result<(), RequestError> {
+        self.check_inbox()?;
         while self.client.connection_state() != State::Connected {
             if Instant::now() + PAUSE >= deadline {
                 return Err(RequestError::Silent {
@@ -178,7 +206,8 @@ impl Connection {
         let request = request.timeout(None);
         let answered = tokio::select! {
             answered = self.client.send_request(subject.to_owned(), request) => answered,
-            () = refused(refusals, subject) => {
+            () = refused(refusals, subject, &self.inbox) => {
+                self.check_inbox()?;
                 return Err(RequestError::Denied { action: format!("publish to {subject}") });
             }
             _ = losses.changed() => {
@@ -186,7 +215,7 @@ impl Connection {
                 return Err(RequestError::Silent { detail });
             }
             () = sleep_until(deadline) => {
-                let detail = format!("no answer within {} s", limit.as_secs_f32());
+                let detail = "no answer came in time".to_owned();
                 return Err(RequestError::Silent { detail });
             }
         };
@@ -234,7 +263,8 @@ impl Connection {
         let request = format!("$JS.API.STREAM.INFO.{}", layout::HOSTS);
         tokio::select! {
             biased;
-            () = refused(refusals, subject) => {
+            () = refused(refusals, subject, &self.inbox) => {
+                self.check_inbox()?;
                 return Err(RequestError::Denied { action: format!("subscribe to {subject}") });
             }
             answered = self.exchange(&request, None, Bytes::new(), LIMIT) => match answered {
@@ -276,11 +306,37 @@ fn drive(runtime: &Runtime, client: &Client, stopped: oneshot::Receiver<()>) {
     });
 }
 
-async fn connect(
-    options: &NatsOptions,
+/// What the events of the client change.
+struct Observer {
     lost: watch::Sender<u64>,
     refusals: broadcast::Sender<String>,
-) -> Result<Client, BusError> {
+    /// Text in the refusal of the subscription to replies.
+    inbox: String,
+    is_deaf: Arc<AtomicBool>,
+}
+
+impl Observer {
+    fn see(&self, event: Event) {
+        match event {
+            Event::Disconnected => self.lost.send_modify(|count| *count += 1),
+            Event::ServerError(ServerError::Other(text)) => {
+                if text.contains(&self.inbox) {
+                    self.is_deaf.store(true, Ordering::SeqCst);
+                }
+                // Without a receiver no request waits.
+                drop(self.refusals.send(text));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns a part of the server's text that refuses a subscription to replies.
+fn refusal_of(inbox: &str) -> String {
+    format!("Subscription to \"{inbox}.")
+}
+
+async fn connect(options: &NatsOptions, observer: Observer) -> Result<Client, BusError> {
     let unreachable = |detail: String| BusError::Unreachable {
         detail: format!("{}: {detail}", options.shown()),
     };
@@ -294,12 +350,7 @@ async fn connect(
         .subscription_capacity(HELD)
         .reconnect_delay_callback(reconnect_delay)
         .event_callback(move |event| {
-            match event {
-                Event::Disconnected => lost.send_modify(|count| *count += 1),
-                // Without a receiver no request waits.
-                Event::ServerError(ServerError::Other(text)) => drop(refusals.send(text)),
-                _ => {}
-            }
+            observer.see(event);
             std::future::ready(())
         });
     let connected = timeout(LIMIT, connect.connect(options.addresses())).await;
@@ -342,11 +393,12 @@ fn with_credentials(options: &NatsOptions) -> Result<ConnectOptions, BusError> {
 
 /// Waits until the server refuses an operation on this subject. The protocol has no codes: the server
 /// sends an error line that quotes the subject, and no answer to the request.
-async fn refused(mut refusals: broadcast::Receiver<String>, subject: &str) {
+async fn refused(mut refusals: broadcast::Receiver<String>, subject: &str, inbox: &str) {
     let quoted = format!("\"{subject}\"");
+    let inbox = refusal_of(inbox);
     loop {
         match refusals.recv().await {
-            Ok(text) if text.contains(&quoted) => return,
+            Ok(text) if text.contains(&quoted) || text.contains(&inbox) => return,
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
             Err(broadcast::error::RecvError::Closed) => pending().await,
         }

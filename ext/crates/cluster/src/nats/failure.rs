@@ -27,8 +27,10 @@ pub(super) mod number {
     pub const WRONG_LAST_SEQUENCE_IN_FLIGHT: u32 = 10164;
     /// Limits of account and server.
     pub const NO_ROOM: [u32; 4] = [10002, 10023, 10028, 10047];
+    /// Too few servers have room for the replicas, or the leader does not know yet which have.
+    pub const NO_PEERS: u32 = 10005;
     /// No leader, too many requests, an earlier request still in progress.
-    pub const TEMPORARY: [u32; 6] = [10008, 10009, 10118, 10158, 10163, 10167];
+    pub const TEMPORARY: [u32; 7] = [NO_PEERS, 10008, 10009, 10118, 10158, 10163, 10167];
 }
 
 impl ApiError {

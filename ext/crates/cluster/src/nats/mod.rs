@@ -15,7 +15,8 @@
 //!
 //! Records are read with `STREAM.MSG.GET`, which the leader of the stream answers, and the streams have
 //! no direct reads, which every replica answers: a read after a failed compare-and-set would return
-//! the value before it. During an election an earlier leader may answer once more with an old value;
+//! the value before it. A conflict is returned only when the change that caused it can be read, too
+//! (`records.rs`). During an election an earlier leader may answer once more with an old value;
 //! then the compare-and-set that follows fails again, because it needs a majority.
 
 mod api;

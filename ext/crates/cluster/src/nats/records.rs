@@ -13,11 +13,16 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Largest record in bytes.
 pub(super) const LARGEST_RECORD: u64 = 64 * 1024;
 /// Largest heartbeat in bytes.
 pub(super) const LARGEST_HOST: u64 = 16 * 1024;
+/// First and last time between two reads after a conflict; together they make two seconds.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1024);
 /// Number of values that are read at the same time.
 const AT_ONCE: usize = 32;
 
@@ -105,16 +110,36 @@ pub(super) async fn put(
         Err(failed) => failed,
     };
     let error = error.into_bus(&stream);
-    if error == BusError::Changed && repeated {
-        // An earlier try had no answer. If it stored the record, the conflict is with itself.
-        if let Some(present) = get(connection, &record.key).await?
-            && present.value == *record
-            && present.revision > at
-        {
-            return Ok(present.revision);
-        }
+    if error != BusError::Changed {
+        return Err(error);
     }
-    Err(error)
+    match conflicting(connection, &record.key, at).await {
+        // An earlier try had no answer. If it stored the record, the conflict is with itself.
+        Ok(Some(present)) if repeated && present.value == *record => Ok(present.revision),
+        Ok(_) | Err(BusError::Unreadable { .. }) => Err(error),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Waits until the change that caused a conflict can be read, and returns the record. The leader of a
+/// replicated stream refuses a compare-and-set as soon as it has proposed another change, which it
+/// stores when a majority has it; a read in between returns the value before it. If no majority
+/// comes, the value stays as it was.
+async fn conflicting(
+    connection: &Connection,
+    key: &RunKey,
+    at: Revision,
+) -> Result<Option<Versioned<Record>>, BusError> {
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        let present = get(connection, key).await?;
+        let revision = present.as_ref().map_or(0, |present| present.revision.0);
+        if revision != at.0 || pause > LONGEST_PAUSE {
+            return Ok(present);
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
 }
 
 /// Removes a record.

@@ -1,7 +1,7 @@
 //! Creates and changes the streams and consumers of a cluster; the operator's part.
 
 use super::connection::Connection;
-use super::failure::CallError;
+use super::failure::{CallError, number};
 use super::objects::{OBJECT_LIMIT, PART};
 use super::options::NatsOptions;
 use super::plan::{Limits, OVERHEAD, Part, Setup, Shrink, parts};
@@ -174,8 +174,8 @@ async fn apply(connection: &Connection, wanted: &Setup) -> Result<SetupReport, S
 /// Returns the error of a request that creates or changes something.
 fn refused(error: CallError, what: &str) -> SetupError {
     match error.number() {
-        // No suitable peers; replicas need a cluster; the settings are invalid.
-        Some(10005 | 10074 | 10052 | 10012) => SetupError::Invalid {
+        // Too few servers; replicas need a cluster; the settings are invalid.
+        Some(number::NO_PEERS | 10074 | 10052 | 10012) => SetupError::Invalid {
             problem: format!("{what}: {error}"),
         },
         Some(_) | None => SetupError::Bus(error.into_bus(what)),
