@@ -66,8 +66,8 @@ pub use plan::{
 };
 pub use probe_plan::probe_plan;
 pub use process_sandbox::{
-    Bubblewrap, Choice, Gvisor, HostCommand, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
-    WrappedCommand, WrapperError, choose,
+    Bubblewrap, Choice, GuestKind, Gvisor, HostCommand, LauncherCommand, NoSandbox, ProcessSandbox,
+    Unwrapped, WrappedCommand, WrapperError, choose, guest_audit,
 };
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{

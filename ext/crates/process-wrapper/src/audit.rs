@@ -22,22 +22,63 @@ pub(crate) fn audit(
     args: &[String],
     mounts: Vec<String>,
 ) -> SandboxAudit {
-    let mut wrapped_args: Vec<String> = args
-        .iter()
-        .take(ARGUMENTS)
-        .map(|arg| cut(&without_host_paths(arg, command)))
-        .collect();
-    if args.len() > ARGUMENTS {
-        wrapped_args.push(format!("[{} more]", args.len() - ARGUMENTS));
-    }
+    let shown = |arg: &String| without_host_paths(arg, command);
     SandboxAudit {
         kind: kind_name(kind).to_owned(),
         wrapper_name: base_name(wrapper).to_owned(),
         wrapped_cmd: base_name(&command.program).to_owned(),
-        wrapped_args,
+        wrapped_args: bounded(args, shown),
         mounts,
         reason: None,
     }
+}
+
+/// Guest in which a program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuestKind<'a> {
+    /// The work guest of a run. The program has no wrapper of its own: kind `none`.
+    Run,
+    /// A guest that the launcher builds for this program alone: kind [`LAUNCHER`].
+    Own {
+        /// Path or name of the launcher.
+        launcher: &'a str,
+        /// Guest paths that the program sees.
+        mounts: Vec<String>,
+    },
+}
+
+/// Kind of wrapper in audit records of programs that run in a guest of their own.
+pub const LAUNCHER: &str = "launcher";
+
+/// Returns the audit record of a program in a guest, with the same bounds as the record of a
+/// wrapper. Every argument must have guest paths only, because none is replaced.
+#[must_use]
+pub fn guest_audit(kind: GuestKind<'_>, program: &str, args: &[String]) -> SandboxAudit {
+    let (kind, wrapper, mut mounts) = match kind {
+        GuestKind::Run => (kind_name(OuterSandboxKind::None), "", Vec::new()),
+        GuestKind::Own { launcher, mounts } => (LAUNCHER, launcher, mounts),
+    };
+    mounts.sort();
+    mounts.dedup();
+    SandboxAudit {
+        kind: kind.to_owned(),
+        wrapper_name: base_name(wrapper).to_owned(),
+        wrapped_cmd: base_name(program).to_owned(),
+        wrapped_args: bounded(args, String::clone),
+        mounts,
+        reason: None,
+    }
+}
+
+/// Returns the arguments for an audit record: at most [`ARGUMENTS`], each as `shown` returns it and
+/// cut to [`ARGUMENT`] bytes. One more entry says how many are missing.
+fn bounded(args: &[String], shown: impl Fn(&String) -> String) -> Vec<String> {
+    let listed = args.iter().take(ARGUMENTS);
+    let mut bounded: Vec<String> = listed.map(|arg| cut(&shown(arg))).collect();
+    if args.len() > ARGUMENTS {
+        bounded.push(format!("[{} more]", args.len() - ARGUMENTS));
+    }
+    bounded
 }
 
 /// Returns the argument without host paths: the program's path becomes its file name, the host path

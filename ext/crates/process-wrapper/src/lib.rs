@@ -17,7 +17,7 @@ mod none;
 mod root;
 mod tool_call;
 
-pub use audit::kind_name;
+pub use audit::{GuestKind, LAUNCHER, guest_audit, kind_name};
 pub use bubblewrap::Bubblewrap;
 pub use choice::{Choice, WrapperError, choose, find_program};
 pub use command::{

@@ -132,6 +132,34 @@ fn wrapping_is_pure_and_its_audit_record_is_bounded_and_without_host_paths() {
     assert!(cut > 0, "no command was long enough to be cut");
 }
 
+/// The record of a program in a guest and the record of a wrapper have the same bounds.
+#[test]
+fn long_and_many_arguments_are_cut_in_every_audit_record() {
+    let mut args = vec!["\u{e9}".repeat(200), "short".to_owned()];
+    args.resize(300, "x".to_owned());
+    let command = HostCommand {
+        program: "/opt/x/tool".to_owned(),
+        args: args.clone(),
+        ..HostCommand::default()
+    };
+    let in_run = guest_audit(GuestKind::Run, "/opt/x/tool", &args);
+    assert_eq!(in_run, NoSandbox.wrap(&command).audit);
+    let mounts = ["/work", "/tool", "/work"].map(str::to_owned).to_vec();
+    let launcher = "/usr/libexec/wp-codebox-launch";
+    let own = guest_audit(GuestKind::Own { launcher, mounts }, "/tool/tool", &args);
+    assert_eq!(own.wrapped_args, in_run.wrapped_args);
+    assert_eq!(own.wrapped_args.len(), 257);
+    assert_eq!(own.wrapped_args[0], "\u{e9}".repeat(128));
+    // Positive control: a short argument is whole.
+    assert_eq!(own.wrapped_args[1], "short");
+    assert_eq!(own.wrapped_args[256], "[44 more]");
+    assert_eq!(
+        (own.kind.as_str(), own.wrapper_name.as_str()),
+        ("launcher", "wp-codebox-launch")
+    );
+    assert_eq!(own.mounts, ["/tool", "/work"]);
+}
+
 #[test]
 fn audit_record_keeps_its_field_names() {
     let wrapped = Unwrapped {

@@ -8,8 +8,8 @@ mod views;
 
 pub use launcher_command::LauncherCommand;
 pub use wp_codebox_process_wrapper::{
-    Bubblewrap, Choice, Gvisor, HostCommand, NoSandbox, ProcessSandbox, Unwrapped, WrappedCommand,
-    WrapperError, choose,
+    Bubblewrap, Choice, GuestKind, Gvisor, HostCommand, NoSandbox, ProcessSandbox, Unwrapped,
+    WrappedCommand, WrapperError, choose, guest_audit,
 };
 
 #[cfg(test)]

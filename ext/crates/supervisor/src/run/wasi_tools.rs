@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_agent::GuestWasiTool;
-use wp_codebox_backend_native::{ProgramDirectory, WASI_TOOLS};
+use wp_codebox_backend_native::{GuestKind, ProgramDirectory, WASI_TOOLS, guest_audit};
 use wp_codebox_contracts::{
     Agent, ErrorBody, ErrorCode, GuestPath, RunRequest, SandboxAudit, WasiTool,
 };
@@ -146,14 +146,8 @@ impl RunWasiTools {
 /// because the guest isolates it. All paths are guest paths.
 fn audit(tool: &GuestWasiTool, mounts: &[GuestMount]) -> SandboxAudit {
     let argv = tool.argv(mounts);
-    SandboxAudit {
-        kind: "none".to_owned(),
-        wrapper_name: String::new(),
-        wrapped_cmd: RUNNER.to_owned(),
-        wrapped_args: argv.into_iter().skip(1).take(256).collect(),
-        mounts: Vec::new(),
-        reason: None,
-    }
+    let args = argv.get(1..).unwrap_or_default();
+    guest_audit(GuestKind::Run, RUNNER, args)
 }
 
 fn guest_path(text: &str) -> Result<GuestPath, ErrorBody> {
