@@ -1,7 +1,10 @@
 //! `wp-codebox tools`: registers, lists, removes and runs WASI tools.
 
 mod args;
+mod ended;
 mod run;
+mod scratch;
+mod wrapped;
 
 pub(crate) use args::ToolsCommand;
 

@@ -1,0 +1,111 @@
+//! How a call of the program `wp-codebox-wasi` ended, and what it left.
+
+use super::args::Wrapper;
+use wp_codebox_artifacts::MountChanges;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_EXIT_STATUS, SandboxAudit};
+
+/// A call that has ended.
+pub(super) struct Ran {
+    pub ended: Ended,
+    pub audit: SandboxAudit,
+    /// Changes of the directory; `None` without one. An error if they cannot be read.
+    pub changes: Result<Option<MountChanges>, ErrorBody>,
+}
+
+/// How the runner ended, and what it printed.
+pub(super) struct Ended {
+    pub status: u8,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Ended {
+    /// Returns how the tool ended, without the line with which the runner confirms its status; fails
+    /// if not the tool but the runner or the wrapper ended with this status.
+    pub(super) fn confirmed(mut self, wrapper: Wrapper) -> Result<Self, ErrorBody> {
+        let said = self.stderr.trim_ascii_end();
+        let at = said.iter().rposition(|byte| *byte == b'\n');
+        let last = said.get(at.map_or(0, |at| at + 1)..).unwrap_or_default();
+        let shown: String = String::from_utf8_lossy(last).chars().take(500).collect();
+        if i32::from(self.status) > MAX_WASI_EXIT_STATUS {
+            return Err(serde_json::from_slice(last).unwrap_or_else(|_| self.unknown(&shown)));
+        }
+        if last == format!("{{\"exit\":{}}}", self.status).as_bytes() {
+            let length = self.stderr.len().min(said.len() - last.len());
+            self.stderr.truncate(length);
+            return Ok(self);
+        }
+        Err(match wrapper {
+            Wrapper::None => self.unknown(&shown),
+            Wrapper::Bubblewrap | Wrapper::Gvisor => ErrorBody::new(
+                ErrorCode::SandboxStartFailed,
+                format!(
+                    "the process wrapper ended with status {} and did not run the tool: {shown}",
+                    self.status
+                ),
+            )
+            .hint(
+                "install the current version of the wrapper, or choose another one with --wrapper",
+            ),
+        })
+    }
+
+    fn unknown(&self, shown: &str) -> ErrorBody {
+        let message = format!(
+            "the program that runs the tool ended with status {}: {shown}",
+            self.status
+        );
+        ErrorBody::new(ErrorCode::WasiRunnerFailed, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(status: u8, stderr: &str) -> Ended {
+        let stderr = stderr.as_bytes().to_vec();
+        Ended {
+            status,
+            stdout: Vec::new(),
+            stderr,
+        }
+    }
+
+    #[test]
+    fn status_that_the_runner_confirms_is_that_of_the_tool() {
+        for (stderr, left) in [("{\"exit\":3}\n", ""), ("a\nb\n{\"exit\":3}\n", "a\nb\n")] {
+            let tool = ended(3, stderr)
+                .confirmed(Wrapper::Bubblewrap)
+                .ok()
+                .unwrap();
+            assert_eq!((tool.status, tool.stderr.as_slice()), (3, left.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn status_of_a_wrapper_that_fails_is_not_taken_for_that_of_the_tool() {
+        for stderr in [
+            "flag provided but not defined: -root\n",
+            "",
+            "{\"exit\":0}\n",
+        ] {
+            let error = ended(1, stderr).confirmed(Wrapper::Gvisor).err().unwrap();
+            assert_eq!(error.code, ErrorCode::SandboxStartFailed, "{stderr}");
+        }
+        let error = ended(1, "").confirmed(Wrapper::None).err().unwrap();
+        assert_eq!(error.code, ErrorCode::WasiRunnerFailed);
+    }
+
+    #[test]
+    fn error_of_the_runner_is_returned_as_it_is() {
+        let line = serde_json::to_string(&ErrorBody::new(ErrorCode::WasiTrap, "t")).unwrap();
+        let error = ended(125, &line).confirmed(Wrapper::None).err().unwrap();
+        assert_eq!(error.code, ErrorCode::WasiTrap);
+        let error = ended(125, "no JSON")
+            .confirmed(Wrapper::None)
+            .err()
+            .unwrap();
+        assert_eq!(error.code, ErrorCode::WasiRunnerFailed);
+    }
+}
