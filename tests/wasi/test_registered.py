@@ -59,7 +59,7 @@ def registered(environment):
     shutil.rmtree(place)
 
 
-@pytest.mark.parametrize("wrapper", ["none", "bubblewrap", "gvisor"])
+@pytest.mark.parametrize("wrapper", ["none", "bubblewrap", "gvisor", "launcher"])
 def test_tools_run_shows_the_change_and_writes_it_only_when_asked(registered, wrapper):
     directory = registered.place / f"plugin-{wrapper}"
     directory.mkdir()

@@ -60,9 +60,9 @@ pub use native::{NativeBackend, NativeSpec};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
     AGENTS, BrowserPlan, GUEST_ID, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedCommits,
-    PlannedComponent, PlannedComponents, PlannedGit, PlannedMount, ProgramDirectory,
-    TemplateAccess, WASI_TOOLS, WP_CONTENT_LAYER, browser_plan, build_plan, egress_environment,
-    environment, git_file, git_objects, mount_paths, php_ini,
+    PlannedComponent, PlannedComponents, PlannedGit, PlannedMount, ProgramDirectory, TOOL_LAYER,
+    TemplateAccess, ToolPlan, ToolWork, WASI_TOOLS, WP_CONTENT_LAYER, browser_plan, build_plan,
+    egress_environment, environment, git_file, git_objects, mount_paths, php_ini, tool_plan,
 };
 pub use probe_plan::probe_plan;
 pub use process_sandbox::{

@@ -13,6 +13,7 @@ mod error;
 mod git;
 mod paths;
 mod settings;
+mod tool;
 
 pub use browser::{BrowserPlan, browser_plan};
 pub use components::{PlannedComponent, PlannedComponents};
@@ -20,6 +21,7 @@ pub use error::PlanError;
 pub use git::{PlannedCommits, PlannedGit, git_file, git_objects};
 pub use paths::{MountPaths, mount_paths};
 pub use settings::{AGENTS, GuestEgress, WASI_TOOLS, egress_environment, environment, php_ini};
+pub use tool::{TOOL_LAYER, ToolPlan, ToolWork, tool_plan};
 
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;

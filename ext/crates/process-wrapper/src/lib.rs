@@ -26,7 +26,7 @@ pub use command::{
 pub use gvisor::{Gvisor, GvisorRoot};
 pub use none::{NoSandbox, Unwrapped};
 pub use root::{RootError, prepare_root};
-pub use tool_call::{ToolCall, ToolDirectory};
+pub use tool_call::{TOOL_FILES, TOOL_WORK, ToolCall, ToolDirectory};
 
 #[cfg(test)]
 mod tests;

@@ -212,6 +212,10 @@ fn tool_call_names_host_paths_without_a_wrapper_and_inner_paths_inside_one() {
              --compiled /tool/module.cwasm --dir /work=/work:rw -- --strict"
         );
     }
+    assert_eq!(
+        call().guest_arguments(),
+        call().command(OuterSandboxKind::Gvisor).args
+    );
     let sandbox = Bubblewrap {
         program: "/usr/bin/bwrap".to_owned(),
     };

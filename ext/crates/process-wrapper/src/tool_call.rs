@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::OuterSandboxKind;
 
 /// Path at which a tool sees its directory.
-const WORK: &str = "/work";
+pub const TOOL_WORK: &str = "/work";
+/// Directory inside a wrapper or guest with the files of the tool: `definition.json`, `module.wasm`
+/// and, if there is compiled code, `module.cwasm`.
+pub const TOOL_FILES: &str = "/tool";
 
 /// Files and arguments of one call of the runner `wp-codebox-wasi`. Paths are absolute host paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,15 @@ pub struct ToolDirectory {
     pub access: MountAccess,
 }
 
+/// Which paths the arguments of the runner name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paths {
+    /// Paths on the host.
+    Host,
+    /// Paths inside a wrapper or guest, the same for every call.
+    Inside,
+}
+
 impl ToolCall {
     /// Returns the command for a wrapper of this kind. Without a wrapper the runner gets host paths,
     /// inside one the paths there. The environment is empty.
@@ -46,58 +58,81 @@ impl ToolCall {
             presence: Presence::Required,
         };
         let mut mounts = Vec::new();
-        let links = match kind {
-            OuterSandboxKind::None => Vec::new(),
+        let (paths, links) = match kind {
+            OuterSandboxKind::None => (Paths::Host, Vec::new()),
             // A runner that is linked dynamically needs the loader and the C library.
             OuterSandboxKind::Bubblewrap => {
                 mounts.push(mount("/usr", "/usr", MountAccess::Read));
-                ["bin", "lib", "lib64"]
-                    .map(|name| Link {
-                        path: format!("/{name}"),
-                        to: format!("usr/{name}"),
-                    })
-                    .to_vec()
+                let links = ["bin", "lib", "lib64"].map(|name| Link {
+                    path: format!("/{name}"),
+                    to: format!("usr/{name}"),
+                });
+                (Paths::Inside, links.to_vec())
             }
-            OuterSandboxKind::Gvisor => Vec::new(),
+            OuterSandboxKind::Gvisor => (Paths::Inside, Vec::new()),
         };
-        // With the last line of `--confirm`, the caller knows that not the wrapper has failed.
-        let mut args = ["run", "--confirm"].map(str::to_owned).to_vec();
-        let mut file = |option: &str, host: &str, target: &str| {
-            mounts.push(mount(host, target, MountAccess::Read));
-            let seen = match kind {
-                OuterSandboxKind::None => host,
-                OuterSandboxKind::Bubblewrap | OuterSandboxKind::Gvisor => target,
-            };
-            args.extend([option.to_owned(), seen.to_owned()]);
-        };
-        file("--definition", &self.definition, "/tool/definition.json");
-        file("--module", &self.module, "/tool/module.wasm");
-        if let Some(compiled) = &self.compiled {
-            file("--compiled", compiled, "/tool/module.cwasm");
-        }
+        let files = self.files();
+        mounts.extend(files.map(|(_, host, target)| mount(host, target, MountAccess::Read)));
         if let Some(directory) = &self.directory {
-            mounts.push(mount(&directory.host, WORK, directory.access));
-            let seen = match kind {
-                OuterSandboxKind::None => directory.host.as_str(),
-                OuterSandboxKind::Bubblewrap | OuterSandboxKind::Gvisor => WORK,
-            };
-            let mode = match directory.access {
-                MountAccess::Read => "ro",
-                MountAccess::Write => "rw",
-            };
-            args.extend(["--dir".to_owned(), format!("{seen}={WORK}:{mode}")]);
-        }
-        if !self.args.is_empty() {
-            args.push("--".to_owned());
-            args.extend(self.args.iter().cloned());
+            mounts.push(mount(&directory.host, TOOL_WORK, directory.access));
         }
         HostCommand {
             program: self.runner.clone(),
-            args,
+            args: self.arguments(paths),
             env: BTreeMap::new(),
             cwd: None,
             links,
             mounts,
         }
+    }
+
+    /// Returns the arguments of the runner in a guest, which shows the tool's files in
+    /// [`TOOL_FILES`] and the directory at [`TOOL_WORK`].
+    #[must_use]
+    pub fn guest_arguments(&self) -> Vec<String> {
+        self.arguments(Paths::Inside)
+    }
+
+    /// Returns the files of the tool: option of the runner, host path, path inside.
+    fn files(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        [
+            (
+                "--definition",
+                Some(&self.definition),
+                "/tool/definition.json",
+            ),
+            ("--module", Some(&self.module), "/tool/module.wasm"),
+            ("--compiled", self.compiled.as_ref(), "/tool/module.cwasm"),
+        ]
+        .into_iter()
+        .filter_map(|(option, host, inside)| Some((option, host?.as_str(), inside)))
+    }
+
+    fn arguments(&self, paths: Paths) -> Vec<String> {
+        // With the last line of `--confirm`, the caller knows that not the wrapper has failed.
+        let mut args = ["run", "--confirm"].map(str::to_owned).to_vec();
+        let seen = |host: &str, inside: &str| {
+            match paths {
+                Paths::Host => host,
+                Paths::Inside => inside,
+            }
+            .to_owned()
+        };
+        for (option, host, inside) in self.files() {
+            args.extend([option.to_owned(), seen(host, inside)]);
+        }
+        if let Some(directory) = &self.directory {
+            let mode = match directory.access {
+                MountAccess::Read => "ro",
+                MountAccess::Write => "rw",
+            };
+            let seen = seen(&directory.host, TOOL_WORK);
+            args.extend(["--dir".to_owned(), format!("{seen}={TOOL_WORK}:{mode}")]);
+        }
+        if !self.args.is_empty() {
+            args.push("--".to_owned());
+            args.extend(self.args.iter().cloned());
+        }
+        args
     }
 }

@@ -91,6 +91,8 @@ pub(crate) enum Wrapper {
     Bubblewrap,
     // A kernel in user space.
     Gvisor,
+    // A guest like those of runs.
+    Launcher,
 }
 
 /// Arguments of `tools run`.
@@ -102,11 +104,11 @@ differs by then.
 
 Examples:
   wp-codebox tools run css.lint --dir . -- '{\"path\": \"/work/style.css\"}'
-  wp-codebox tools run css.fix --dir . --wrapper bubblewrap --write
+  wp-codebox tools run css.fix --dir . --wrapper launcher --write
 
 Exit status: that of the tool; 1 an error before the start, a limit of the tool is reached, or the \
 changes cannot be written; 124 the tool reached its time limit; 125 the program wp-codebox-wasi or \
-the wrapper is missing.")]
+the wrapper is missing, or the wrapper cannot isolate on this host.")]
 pub(crate) struct RunArgs {
     /// Id of the tool.
     #[arg(value_name = "ID")]

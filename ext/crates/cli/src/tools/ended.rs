@@ -37,7 +37,7 @@ impl Ended {
         }
         Err(match wrapper {
             Wrapper::None => self.unknown(&shown),
-            Wrapper::Bubblewrap | Wrapper::Gvisor => ErrorBody::new(
+            Wrapper::Bubblewrap | Wrapper::Gvisor | Wrapper::Launcher => ErrorBody::new(
                 ErrorCode::SandboxStartFailed,
                 format!(
                     "the process wrapper ended with status {} and did not run the tool: {shown}",

@@ -2,6 +2,7 @@
 
 mod args;
 mod ended;
+mod guest;
 mod run;
 mod scratch;
 mod wrapped;

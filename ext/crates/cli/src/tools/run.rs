@@ -3,7 +3,7 @@
 use super::args::{RunArgs, Wrapper, id};
 use super::ended::Ended;
 use super::scratch::Scratch;
-use super::wrapped;
+use super::{guest, wrapped};
 use crate::Settings;
 use crate::output::Output;
 use serde_json::{Map, Value, json};
@@ -30,6 +30,7 @@ pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody
         Wrapper::None => in_wrapper(OuterSandboxKind::None, input),
         Wrapper::Bubblewrap => in_wrapper(OuterSandboxKind::Bubblewrap, input),
         Wrapper::Gvisor => in_wrapper(OuterSandboxKind::Gvisor, input),
+        Wrapper::Launcher => guest::run(&state, &settings, &tool.tool, &scratch, program, &input),
     }?;
     let ended = ran.ended.confirmed(args.wrapper)?;
     let changes = ran.changes?;

@@ -9,6 +9,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wp_codebox_artifacts::{CaptureError, ExcludeRules, MountChanges, Shadow, TreeError};
@@ -88,6 +89,18 @@ impl Scratch {
         copied.map(drop).map_err(|e| failed("copy of the tool", &e))
     }
 
+    /// Returns the size of a file of the tool in bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        let found = self.files().join(name).metadata();
+        found.map_or(0, |metadata| metadata.len())
+    }
+
+    /// Returns the state from which the tool starts, and whether it may change it.
+    pub fn work(&self) -> Option<(PathBuf, MountAccess)> {
+        let access = self.work.as_ref()?.access;
+        Some((self.base(access), access))
+    }
+
     /// A directory that the tool cannot change needs no second copy.
     fn base(&self, access: MountAccess) -> PathBuf {
         match access {
@@ -159,6 +172,21 @@ impl Scratch {
             None => Ok(()),
         }
     }
+
+    /// Gives everything in this directory to the user and group `id`. Only root can.
+    pub fn give_to(&self, id: u32) -> Result<(), ErrorBody> {
+        give(self.path(), id).map_err(|e| failed("temporary directory", &e))
+    }
+}
+
+/// The directory itself comes last: until then no other user can enter it.
+fn give(path: &Path, id: u32) -> io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give(&entry?.path(), id)?;
+        }
+    }
+    lchown(path, Some(id), Some(id))
 }
 
 fn open(path: &Path) -> Result<File, ErrorBody> {

@@ -85,6 +85,33 @@ pub fn make(
     }
 }
 
+/// Gives the guest of one program a kernel uid. Without root, like [`make`]. As root the guest
+/// always gets an id of its own, and no views: the files that the guest sees must belong to that id
+/// or be readable by every user.
+pub fn make_without_views(
+    state: &StateDir,
+    wanted: &Wanted<'_>,
+) -> Result<GuestIdentity, ErrorBody> {
+    if !rustix::process::geteuid().is_root() {
+        return make(state, wanted, &Caller::Trusted, &mut []);
+    }
+    let spawner = Spawner::start(SpawnerRequestSpec {
+        launcher: wanted.launcher,
+        owner: ids_of(state),
+        guest_id: GUEST_ID,
+        ids: wanted.ids,
+        state_dir: state.path(),
+        share_dir: wanted.share_dir,
+        views: Vec::new(),
+    });
+    match spawner {
+        Ok((spawner, _)) => Ok(GuestIdentity::Own(Arc::new(spawner))),
+        Err(error @ SpawnerError::Exhausted { .. }) => Err(exhausted(&error, wanted.ids)),
+        // Root itself is no alternative: the launcher refuses uid 0.
+        Err(error) => fallback(IdentityChoice::Own, &error.to_string()),
+    }
+}
+
 fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
     ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
         .hint("wait until a sandbox has ended, or reserve more ids: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
