@@ -8,12 +8,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorCode, WasiToolId};
 use wp_codebox_runtime::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTools};
 
 /// Answers `engine` with the content of the file `key` beside it, and copies the module on
-/// `compile`; a module that begins with `bad` is refused.
+/// `compile`; a module that begins with `bad` is refused, and one that begins with `slow` never
+/// ends.
 const RUNNER: &str = r#"#!/bin/sh
 case "$1" in
 engine) cat "${0%/*}/key" ;;
@@ -21,6 +23,9 @@ compile)
     if head -c 3 "$5" | grep -q bad; then
         echo '{"code":"wp_codebox_wasi_import_refused","message":"imports sock_open"}' >&2
         exit 125
+    fi
+    if head -c 4 "$5" | grep -q slow; then
+        exec sleep 100000
     fi
     cp "$5" "$7" ;;
 esac
@@ -226,4 +231,55 @@ fn registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty() {
     fs::write(rig.directory.path().join("state/tools"), "").unwrap();
     let error = rig.tools.list().unwrap_err();
     assert_eq!(error.code(), ErrorCode::WasiRegistryFailed);
+}
+
+/// What processes leave that are killed while they register, remove or compile a tool, made by hand.
+#[test]
+fn leftovers_of_killed_processes_and_code_of_old_engines_are_removed_by_the_next_add() {
+    let rig = rig();
+    rig.add("css.lint", b"\0asm lint").unwrap();
+    let kept = ["definition.json", "module.wasm", "notes"];
+    fs::write(rig.path("css.lint/notes"), "").unwrap();
+    for directory in [".new-1-0", ".old-1-0"] {
+        fs::create_dir(rig.path(directory)).unwrap();
+        fs::write(rig.path(directory).join("module.wasm"), "").unwrap();
+    }
+    fs::write(rig.path("css.lint/.tmpAbC123"), "").unwrap();
+    let old = rig.path(&format!("css.lint/{}-0.9.cwasm", sha256(b"\0asm lint")));
+    fs::write(&old, "").unwrap();
+    let list = |path: &Path| {
+        let entries = fs::read_dir(path).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    // Control: a list neither removes nor shows them.
+    assert_eq!(rig.ids(), ["css.lint"]);
+    assert_eq!(rig.entries(), 3);
+    rig.add("css.fix", b"\0asm fix").unwrap();
+    assert_eq!(list(&rig.path("")), ["css.fix", "css.lint"]);
+    let current = format!("{}-1.0-x86_64-aa.cwasm", sha256(b"\0asm lint"));
+    let mut expected = kept.map(str::to_owned).to_vec();
+    expected.push(current);
+    expected.sort();
+    assert_eq!(list(&rig.path("css.lint")), expected);
+}
+
+#[test]
+fn compile_that_does_not_end_is_killed_and_registers_nothing() {
+    let mut rig = rig();
+    rig.runner = rig
+        .runner
+        .clone()
+        .with_compile_time(Duration::from_millis(500));
+    // The call returns only when the process is gone.
+    let error = rig.add("css.slow", b"slow module").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::WasiDeadline);
+    assert!(error.to_string().contains("wp-codebox-wasi compile"));
+    assert_eq!(rig.entries(), 0);
+    // Positive control: the same runner with a module that it compiles.
+    rig.runner = WasiRunner::beside(&rig.directory.path().join("wp-codebox-launch")).unwrap();
+    rig.add("css.lint", b"\0asm lint").unwrap();
 }

@@ -28,6 +28,14 @@ pub enum WasiRegistryError {
         /// How it ended.
         reason: String,
     },
+    /// The program that runs the tools did not end in time and was killed.
+    #[error("wp-codebox-wasi {action} did not end within {seconds} seconds")]
+    RunnerTimeout {
+        /// Command of the program.
+        action: &'static str,
+        /// The limit in seconds.
+        seconds: u64,
+    },
     /// No tool has this id.
     #[error("no WASI tool {id} is registered")]
     Unknown {
@@ -103,6 +111,7 @@ impl WasiRegistryError {
             Self::RunnerMissing { .. } => ErrorCode::WasiRunnerMissing,
             Self::Runner { body } => body.code,
             Self::RunnerFailed { .. } => ErrorCode::WasiRunnerFailed,
+            Self::RunnerTimeout { .. } => ErrorCode::WasiDeadline,
             Self::Unknown { .. } => ErrorCode::WasiToolUnknown,
             Self::Taken { .. } => ErrorCode::WasiToolTaken,
             Self::TooMany { .. } => ErrorCode::LimitInvalid,
@@ -122,6 +131,9 @@ impl WasiRegistryError {
                 "make wasi in a checkout builds it; copy target/release/wp-codebox-wasi beside wp-codebox-launch",
             ),
             Self::Runner { body } => (**body).clone(),
+            Self::RunnerTimeout { seconds, .. } => body.with("limit", *seconds * 1000).hint(
+                "try again when the host has less load, or register a smaller module",
+            ),
             Self::Unknown { .. } => body.hint("wp-codebox tools list prints the registered tools"),
             Self::Taken { .. } => body.hint(
                 "give the tool another id, or remove the registered one: wp-codebox tools remove ID",

@@ -2,17 +2,20 @@
 //!
 //! Layout: `tools/<id>/definition.json`, `tools/<id>/module.wasm`, and compiled code in
 //! `tools/<id>/<sha256 of the module>-<key of the engine>.cwasm`. A tool appears and disappears by
-//! one rename. Every use checks that no other user could have changed the files and that the module
+//! one rename. A registration removes what killed ones have left. Every use checks that no other user could have changed the files and that the module
 //! has the digest of the definition. Guests see copies, so no guest can write here.
 
+mod bounded_process;
 mod error;
 mod files;
+mod leftovers;
 mod runner;
 
 pub use error::WasiRegistryError;
 pub use runner::WasiRunner;
 
 use files::{open_directory, read, sync_directory, write};
+use leftovers::{COMPILED, NEW, OLD, lock, sweep};
 use rustix::fs::Mode;
 use rustix::process::Uid;
 use std::ffi::OsStr;
@@ -76,14 +79,25 @@ impl RegisteredTool {
     /// there is none for the runner's engine.
     pub fn compiled(&self, runner: &WasiRunner) -> Result<PathBuf, WasiRegistryError> {
         let key = runner.engine()?;
-        let path = self
-            .directory
-            .join(format!("{}-{key}.cwasm", self.tool.module.sha256));
+        let path = self.code_path(&key);
         if !path.exists() {
-            // The runner renames a finished file to this path.
-            runner.compile(&self.definition_path(), &self.module_path(), &path)?;
+            let registry = self.directory.parent().unwrap_or(&self.directory);
+            let _lock = lock(registry, self.owner)?;
+            if !path.exists() {
+                self.compile(runner, &path)?;
+            }
         }
         Ok(path)
+    }
+
+    fn code_path(&self, key: &str) -> PathBuf {
+        let name = format!("{}-{key}{COMPILED}", self.tool.module.sha256);
+        self.directory.join(name)
+    }
+
+    /// Compiles the module. The runner renames a finished file to `path`.
+    fn compile(&self, runner: &WasiRunner, path: &Path) -> Result<(), WasiRegistryError> {
+        runner.compile(&self.definition_path(), &self.module_path(), path)
     }
 }
 
@@ -208,6 +222,10 @@ impl WasiTools {
         runner: &WasiRunner,
     ) -> Result<RegisteredTool, WasiRegistryError> {
         let tool = parse_wasi_tool(definition, module)?;
+        let key = runner.engine()?;
+        self.make_directory()?;
+        let _lock = lock(&self.directory, self.owner)?;
+        sweep(&self.directory, &key)?;
         let mut tools: Vec<WasiTool> = self.list()?.into_iter().map(|row| row.tool).collect();
         if tools.len() >= MAX_TOOLS {
             return Err(WasiRegistryError::TooMany { most: MAX_TOOLS });
@@ -219,8 +237,8 @@ impl WasiTools {
                 reason: issue.message,
             });
         }
-        let temporary = self.temporary("new")?;
-        let registered = self.fill(&temporary, &tool.id, definition, module, runner);
+        let temporary = self.temporary(NEW)?;
+        let registered = self.fill(&temporary, &tool.id, definition, module, (runner, &key));
         if registered.is_err() {
             // The error of the registration is the one to report.
             let _ = std::fs::remove_dir_all(&temporary);
@@ -234,7 +252,7 @@ impl WasiTools {
         id: &WasiToolId,
         definition: &[u8],
         module: &[u8],
-        runner: &WasiRunner,
+        (runner, key): (&WasiRunner, &str),
     ) -> Result<RegisteredTool, WasiRegistryError> {
         write(temporary, DEFINITION, definition)?;
         write(temporary, MODULE, module)?;
@@ -247,10 +265,10 @@ impl WasiTools {
             owner: self.owner,
         };
         // A module that cannot be compiled, or imports what it is not granted, is refused here.
-        found.compiled(runner)?;
+        found.compile(runner, &found.code_path(key))?;
         sync_directory(temporary)?;
         let path = self.directory.join(id.as_str());
-        // Fails with ENOTEMPTY if another process registered the same id meanwhile.
+        // Fails with ENOTEMPTY if a program without the lock registered the same id meanwhile.
         std::fs::rename(temporary, &path).map_err(WasiRegistryError::io(&path))?;
         sync_directory(&self.directory)?;
         found.directory = path;
@@ -260,28 +278,28 @@ impl WasiTools {
     /// Removes a tool. Runs that use it go on with their copies.
     pub fn remove(&self, id: &WasiToolId) -> Result<(), WasiRegistryError> {
         let path = self.directory.join(id.as_str());
+        if path.symlink_metadata().is_err() {
+            return Err(WasiRegistryError::Unknown { id: id.clone() });
+        }
+        let _lock = lock(&self.directory, self.owner)?;
         let gone = match path.symlink_metadata() {
             Err(_) => return Err(WasiRegistryError::Unknown { id: id.clone() }),
-            Ok(_) => self.temporary("old")?,
+            Ok(_) => self.temporary(OLD)?,
         };
         std::fs::rename(&path, &gone).map_err(WasiRegistryError::io(&path))?;
         sync_directory(&self.directory)?;
         std::fs::remove_dir_all(&gone).map_err(WasiRegistryError::io(&gone))
     }
 
-    /// Makes an empty directory whose name is not listed.
-    fn temporary(&self, kind: &str) -> Result<PathBuf, WasiRegistryError> {
-        let make = |path: &Path| match rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::EXIST) => Ok(false),
-            Err(source) => Err(WasiRegistryError::io(path)(source.into())),
-        };
-        make(&self.directory)?;
+    fn make_directory(&self) -> Result<(), WasiRegistryError> {
+        make(&self.directory).map(drop)
+    }
+
+    /// Makes an empty directory whose name begins with `start`, which is not listed.
+    fn temporary(&self, start: &str) -> Result<PathBuf, WasiRegistryError> {
         for number in 0..1000 {
-            let path = self.directory.join(format!(
-                ".{kind}-{}-{number}",
-                rustix::process::getpid().as_raw_nonzero()
-            ));
+            let pid = rustix::process::getpid().as_raw_nonzero();
+            let path = self.directory.join(format!("{start}{pid}-{number}"));
             if make(&path)? {
                 return Ok(path);
             }
@@ -289,5 +307,14 @@ impl WasiTools {
         Err(WasiRegistryError::io(&self.directory)(
             rustix::io::Errno::EXIST.into(),
         ))
+    }
+}
+
+/// Makes a directory; returns false if the path exists.
+fn make(path: &Path) -> Result<bool, WasiRegistryError> {
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        Err(source) => Err(WasiRegistryError::io(path)(source.into())),
     }
 }
