@@ -433,8 +433,84 @@ const BENDS: &[(&str, &str, Bend)] = &[
         "WASI tool call of another module than recorded",
         "review-evidence-mismatch",
         |b| {
-            let record = wasi_record("b", &["exec-1"]);
-            add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+            spoiled_record(b, "/moduleSha256", json!("b".repeat(64)));
+        },
+    ),
+    (
+        "WASI tool call of another definition than recorded",
+        "review-evidence-mismatch",
+        |b| spoiled_record(b, "/definitionSha256", json!("b".repeat(64))),
+    ),
+    (
+        "WASI tool call with a program that its record lacks",
+        "review-evidence-mismatch",
+        |b| {
+            let mut call = wasi_call("a", "exec-1");
+            call["executions"] = json!(["exec-1", "exec-2"]);
+            add_wasi(b, &call, Some(&wasi_record("a", &["exec-1"])));
+        },
+    ),
+    (
+        "WASI tool record without a program",
+        "malformed-reference",
+        |b| spoiled_record(b, "/executions", json!([])),
+    ),
+    (
+        "WASI tool record whose definition has no digest",
+        "malformed-reference",
+        |b| spoiled_record(b, "/definitionSha256", json!("A".repeat(64))),
+    ),
+    (
+        "WASI tool record whose module has no digest",
+        "malformed-reference",
+        |b| spoiled_record(b, "/moduleSha256", json!("a".repeat(63))),
+    ),
+    (
+        "WASI tool record without an id",
+        "malformed-reference",
+        |b| spoiled_record(b, "/id", json!("")),
+    ),
+    (
+        "WASI tool record whose audit has no kind",
+        "malformed-reference",
+        |b| spoiled_record(b, "/sandboxAudits/0/kind", json!("")),
+    ),
+    (
+        "WASI tool record whose audit names no program",
+        "malformed-reference",
+        |b| spoiled_record(b, "/sandboxAudits/0/wrappedCmd", json!("")),
+    ),
+    (
+        "WASI tool record whose audit names a wrapper that is no text",
+        "malformed-reference",
+        |b| spoiled_record(b, "/sandboxAudits/0/wrapperName", json!(null)),
+    ),
+    (
+        "WASI tool record whose audit has mounts that are no texts",
+        "malformed-reference",
+        |b| spoiled_record(b, "/sandboxAudits/0/mounts", json!([1])),
+    ),
+    ("WASI tool recorded twice", "malformed-reference", |b| {
+        let record = wasi_record("a", &["exec-1"]);
+        add_wasi(b, &wasi_call("a", "exec-1"), None);
+        add_wasi_records(b, "wp-codebox/wasi-tools/v1", json!([record, record]));
+    }),
+    (
+        "WASI tool records of another schema",
+        "malformed-reference",
+        |b| {
+            let record = wasi_record("a", &["exec-1"]);
+            add_wasi(b, &wasi_call("a", "exec-1"), None);
+            add_wasi_records(b, "wp-codebox/wasi-tools/v2", json!([record]));
+        },
+    ),
+    (
+        "WASI tool records that are no list",
+        "malformed-reference",
+        |b| {
+            let record = wasi_record("a", &["exec-1"]);
+            add_wasi(b, &wasi_call("a", "exec-1"), None);
+            add_wasi_records(b, "wp-codebox/wasi-tools/v1", json!({"0": record}));
         },
     ),
     (
@@ -785,6 +861,18 @@ const HARMLESS: &[(&str, Bend)] = &[
         let record = wasi_record("a", &["exec-1"]);
         add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
     }),
+    (
+        "with more recorded WASI programs than a cut transcript lists",
+        |b| {
+            unsigned(b);
+            let record = wasi_record("a", &["exec-1", "exec-2"]);
+            let mut transcript = transcript(&wasi_call("a", "exec-1"));
+            transcript["calls_cut"] = json!(1);
+            let bytes = transcript.to_string();
+            b.add("files/calls.json", "tool-call-transcript", bytes.as_bytes());
+            add_wasi_records(b, "wp-codebox/wasi-tools/v1", json!([record]));
+        },
+    ),
     ("with a WASI tool call that ran nothing", |b| {
         unsigned(b);
         let mut call = wasi_call("a", "exec-1");
@@ -827,24 +915,37 @@ fn wasi_record(digit: &str, executions: &[&str]) -> Value {
     })
 }
 
-/// Adds a transcript with one call, and the record of its tool.
-fn add_wasi(b: &Tampered, call: &Value, record: Option<&Value>) {
-    let transcript = json!({
+/// Adds a transcript with one call, and the record of its tool with another value at the JSON
+/// pointer `at`.
+fn spoiled_record(b: &Tampered, at: &str, value: Value) {
+    let mut record = wasi_record("a", &["exec-1"]);
+    *record.pointer_mut(at).unwrap() = value;
+    add_wasi(b, &wasi_call("a", "exec-1"), Some(&record));
+}
+
+fn transcript(call: &Value) -> Value {
+    json!({
         "schema": "wp-codebox/tool-call-transcript/v1", "redaction": {"policy": "none"},
         "tool_calls": [call],
-    });
+    })
+}
+
+fn add_wasi_records(b: &Tampered, schema: &str, records: Value) {
+    let tools = json!({"schema": schema, "tools": records});
+    let bytes = tools.to_string();
+    b.add("files/wasi-tools.json", "wasi-tools", bytes.as_bytes());
+}
+
+/// Adds a transcript with one call, and the record of its tool.
+fn add_wasi(b: &Tampered, call: &Value, record: Option<&Value>) {
+    let transcript = transcript(call);
     b.add(
         "files/calls.json",
         "tool-call-transcript",
         transcript.to_string().as_bytes(),
     );
     if let Some(record) = record {
-        let tools = json!({"schema": "wp-codebox/wasi-tools/v1", "tools": [record]});
-        b.add(
-            "files/wasi-tools.json",
-            "wasi-tools",
-            tools.to_string().as_bytes(),
-        );
+        add_wasi_records(b, "wp-codebox/wasi-tools/v1", json!([record]));
     }
 }
 
