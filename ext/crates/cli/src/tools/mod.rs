@@ -98,6 +98,10 @@ fn list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
         output.document(&json!({"success": true, "total": tools.len(), "tools": tools}));
         return Ok(());
     }
+    if rows.is_empty() {
+        output.note("no tools are registered");
+        return Ok(());
+    }
     let column = |heading, spare| Column { heading, spare };
     let columns = [
         column("TOOL", false),
