@@ -87,6 +87,7 @@ lint: packages
 deny:
 	@cargo deny --version >/dev/null 2>&1 || { echo 'cargo-deny is missing; run: cargo install cargo-deny --locked' >&2; exit 1; }
 	cargo deny check licenses bans sources
+	cargo deny --manifest-path ext/wasi/Cargo.toml check --config deny.toml licenses bans sources
 
 # Side by side, because many unit tests wait for the end of a time limit.
 check: packages

@@ -69,6 +69,16 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
             "run: cargo fmt --all",
         )?,
     );
+    // A workspace of its own, which `--all` does not reach.
+    section(
+        "format of ext/wasi",
+        tool(
+            root,
+            &cargo,
+            &["fmt", "--check", "--manifest-path", "ext/wasi/Cargo.toml"],
+            "run: cargo fmt --manifest-path ext/wasi/Cargo.toml",
+        )?,
+    );
     section("dependency rule", dependencies::check(root)?);
     section("source rules", source_rules::check(root)?);
     section("circles", structure::check(root)?);
