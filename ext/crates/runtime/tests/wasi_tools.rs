@@ -15,11 +15,12 @@ use wp_codebox_runtime::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTool
 
 /// Answers `engine` with the content of the file `key` beside it, and copies the module on
 /// `compile`; a module that begins with `bad` is refused, and one that begins with `slow` never
-/// ends.
+/// ends. `compile` fails if the registry is not locked.
 const RUNNER: &str = r#"#!/bin/sh
 case "$1" in
 engine) cat "${0%/*}/key" ;;
 compile)
+    flock --nonblock "${7%/*}/.." true && exit 4
     if head -c 3 "$5" | grep -q bad; then
         echo '{"code":"wp_codebox_wasi_import_refused","message":"imports sock_open"}' >&2
         exit 125
@@ -231,6 +232,18 @@ fn registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty() {
     fs::write(rig.directory.path().join("state/tools"), "").unwrap();
     let error = rig.tools.list().unwrap_err();
     assert_eq!(error.code(), ErrorCode::WasiRegistryFailed);
+}
+
+/// The stand-in compiles only in a locked registry: in a registration, and when a run compiles.
+#[test]
+fn registry_is_locked_while_a_module_is_compiled_and_free_afterwards() {
+    let rig = rig();
+    let found = rig.add("css.lint", b"\0asm lint").unwrap();
+    fs::write(rig.directory.path().join("key"), "2.0-x86_64-bb").unwrap();
+    found.compiled(&rig.runner).unwrap();
+    let registry = fs::File::open(rig.path("")).unwrap();
+    let flags = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(&registry, flags).unwrap();
 }
 
 /// What processes leave that are killed while they register, remove or compile a tool, made by hand.
