@@ -78,11 +78,7 @@ impl Record {
             },
         };
         if self.cancelled {
-            let error = ErrorBody::new(
-                ErrorCode::RunCancelled,
-                "the run was cancelled before a node ran it",
-            );
-            return Claim::End(Box::new(self.ended_by(None, End::Error { error })));
+            return Claim::End(Box::new(self.ended_by(last.cloned(), cancelled())));
         }
         if self.epoch >= u64::from(self.max_tries) {
             let error = self.exhausted(last);
@@ -145,14 +141,19 @@ impl Record {
         }
     }
 
-    /// Returns the record with the submitter's wish to end the run; `None` if it has that already or
-    /// the run has ended.
+    /// Returns the record with the submitter's wish to end the run: a run that no node has is over, and
+    /// a node that has one is asked to end it. `None` if it was asked already or the run has ended.
     #[must_use]
     pub fn cancel(&self) -> Option<Self> {
-        (!self.cancelled && !self.is_terminal()).then(|| Self {
+        let asked = Self {
             cancelled: true,
             ..self.clone()
-        })
+        };
+        match self.state {
+            State::Queued => Some(asked.ended_by(None, cancelled())),
+            State::Claimed { .. } => (!self.cancelled).then_some(asked),
+            State::Terminal { .. } => None,
+        }
     }
 
     /// Returns whether the process `by` still has the run in this epoch.
@@ -166,6 +167,16 @@ impl Record {
             state: State::Terminal { by, end },
             ..self.clone()
         }
+    }
+}
+
+/// The end of a run that was cancelled while no living node had it.
+fn cancelled() -> End {
+    End::Error {
+        error: ErrorBody::new(
+            ErrorCode::RunCancelled,
+            "the run was cancelled while no node ran it",
+        ),
     }
 }
 
@@ -215,27 +226,27 @@ mod tests {
         assert_eq!((again.epoch, again.is_held_by(&b, 2)), (2, true));
     }
 
+    fn is_cancelled(record: &Record) -> bool {
+        matches!(&record.state, State::Terminal { end: End::Error { error }, .. }
+            if error.code == ErrorCode::RunCancelled)
+    }
+
     #[test]
-    fn cancelled_run_that_nobody_runs_ends_and_one_that_runs_stays_with_its_node() {
+    fn cancelled_run_without_a_living_node_ends_and_one_that_runs_stays_with_its_node() {
         let (a, b) = (claimant("a"), claimant("b"));
-        let waiting = record().cancel().unwrap();
-        let Claim::End(ended) = waiting.claim(&a, |_| Lease::Expired) else {
-            panic!("the run did not end");
-        };
-        let State::Terminal {
-            by: None,
-            end: End::Error { error },
-        } = &ended.state
-        else {
-            panic!("{ended:?}");
-        };
-        assert_eq!(error.code, ErrorCode::RunCancelled);
+        let ended = record().cancel().unwrap();
+        assert!(is_cancelled(&ended) && ended.cancelled);
+        assert_eq!(ended.claim(&a, |_| Lease::Expired), Claim::Ended);
         let running = taken(record().claim(&a, |_| Lease::Expired))
             .cancel()
             .unwrap();
+        assert!(running.is_held_by(&a, 1) && running.cancelled);
         assert_eq!(running.claim(&b, |_| Lease::Live), Claim::Held);
-        assert_eq!(running.cancel(), None);
-        assert_eq!(ended.cancel(), None);
+        let Claim::End(taken_over) = running.claim(&b, |_| Lease::Expired) else {
+            panic!("the run did not end");
+        };
+        assert!(is_cancelled(&taken_over));
+        assert_eq!((running.cancel(), ended.cancel()), (None, None));
     }
 
     #[test]

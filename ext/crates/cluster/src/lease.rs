@@ -31,6 +31,8 @@ struct Seen {
     /// `None`: the node has no heartbeat on the server.
     beat: Option<(String, Revision)>,
     since: Duration,
+    /// Whether [`Leases::expires`] has told that it is gone.
+    is_told: bool,
 }
 
 impl Leases {
@@ -55,16 +57,33 @@ impl Leases {
         for (node, seen) in &mut self.seen {
             let beat = beats.remove(node);
             if seen.beat != beat {
-                *seen = Seen { beat, since: now };
+                *seen = Seen {
+                    beat,
+                    since: now,
+                    is_told: false,
+                };
             }
         }
         for (node, beat) in beats {
             let seen = Seen {
                 beat: Some(beat),
                 since: now,
+                is_told: false,
             };
             self.seen.insert(node, seen);
         }
+    }
+
+    /// Returns whether a node was found to be gone since the last call.
+    pub fn expires(&mut self, now: Duration) -> bool {
+        let mut expires = false;
+        for seen in self.seen.values_mut() {
+            if !seen.is_told && now.saturating_sub(seen.since) >= self.limit {
+                seen.is_told = true;
+                expires = true;
+            }
+        }
+        expires
     }
 
     /// Returns whether a claim of this process stands. The first question about a node that was
@@ -73,6 +92,7 @@ impl Leases {
         let seen = self.seen.entry(claimant.node.clone()).or_insert(Seen {
             beat: None,
             since: now,
+            is_told: false,
         });
         let other = |(instance, _): &(String, Revision)| *instance != claimant.instance;
         // A node takes its name over from an earlier process only when that one is dead.
@@ -125,7 +145,11 @@ mod tests {
         leases.observe(at(9), &[beat("1", 5)]);
         assert_eq!(leases.lease(at(9), &claimant("1")), Lease::Live);
         assert_eq!(leases.lease(at(10), &claimant("1")), Lease::Expired);
+        assert!(leases.expires(at(10)));
+        assert!(!leases.expires(at(11)));
         leases.observe(at(10), &[beat("1", 6)]);
+        assert!(!leases.expires(at(19)));
+        assert!(leases.expires(at(20)));
         assert_eq!(leases.lease(at(19), &claimant("1")), Lease::Live);
     }
 

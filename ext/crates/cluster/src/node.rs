@@ -363,7 +363,8 @@ impl<'a> Node<'a> {
         if keep {
             *answered = Instant::now();
         }
-        if swept.elapsed() >= self.times.sweep {
+        let expires = self.leases().expires(self.began.elapsed());
+        if expires || swept.elapsed() >= self.times.sweep {
             *swept = Instant::now();
             self.refresh_queues()?;
             if self.is_first(&hosts) {
@@ -383,8 +384,8 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Puts a message into the queue of each run that needs one and has none: its submitter died before
-/// it could, or the message was removed by hand. A second message of a run does no harm.
+/// Puts a message into the queue of each run that needs one: its node is dead, its submitter died
+/// before it could, or the message was removed by hand. A second message of a run does no harm.
 ///
 /// # Errors
 /// Those of the message server.
@@ -397,35 +398,47 @@ pub fn sweep(
     for queue in queues {
         is_empty.insert(queue.clone(), bus.is_empty(queue)?);
     }
-    if !is_empty.values().any(|is_empty| *is_empty) {
-        return Ok(0);
-    }
     let mut published = 0;
     for row in bus.records(None)? {
         let record = &row.value;
-        if is_empty.get(&record.queue) != Some(&true) || !needs_message(record, &lease) {
+        let Some(is_empty) = is_empty.get(&record.queue) else {
             continue;
-        }
-        // The message of an earlier look may be lost too, so each one has an id of its own.
-        let random = new_instance().map_err(|error| BusError::Unreachable {
-            detail: error.message,
-        })?;
-        let id = format!("{}.{random}", record.key.run);
+        };
+        let Some(id) = missing_message(record, *is_empty, &lease)? else {
+            continue;
+        };
         bus.publish(&record.queue, &record.key, &id)?;
         published += 1;
     }
     Ok(published)
 }
 
-fn needs_message(record: &Record, lease: impl Fn(&Claimant) -> Lease) -> bool {
+/// Returns the id of the message that a run needs, if it needs one. `is_empty` tells whether its queue
+/// has no message at all.
+fn missing_message(
+    record: &Record,
+    is_empty: bool,
+    lease: impl Fn(&Claimant) -> Lease,
+) -> Result<Option<String>, BusError> {
+    let run = &record.key.run;
     if record.protocol > PROTOCOL {
-        return false;
+        return Ok(None);
     }
-    match &record.state {
-        State::Queued => true,
-        State::Claimed { by } => lease(by) == Lease::Expired,
-        State::Terminal { .. } => false,
-    }
+    Ok(match &record.state {
+        State::Terminal { .. } => None,
+        State::Claimed { by } if lease(by) == Lease::Live => None,
+        // The message of the dead node comes again only after its time for an answer. Until then one
+        // more is enough, so all looks give it the same id.
+        State::Claimed { .. } if !is_empty => Some(format!("{run}.{}.dead", record.epoch)),
+        State::Queued if !is_empty => None,
+        // The message of an earlier look may be lost too, so each one has an id of its own.
+        State::Claimed { .. } | State::Queued => {
+            let random = new_instance().map_err(|error| BusError::Unreachable {
+                detail: error.message,
+            })?;
+            Some(format!("{run}.{random}"))
+        }
+    })
 }
 
 /// Returns a random id for a process.

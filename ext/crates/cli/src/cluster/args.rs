@@ -4,7 +4,7 @@ use super::access::NatsArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_cluster::names::{Capability, NodeName, SubmitterName};
 use wp_codebox_cluster::nats::Party;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::ErrorBody;
 
 /// Subcommands of `cluster`.
 #[derive(Debug, Subcommand)]
