@@ -14,6 +14,7 @@ use async_nats::{
     ServerError, Subscriber,
 };
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use std::future::{Future, pending};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{broadcast, oneshot, watch};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Time limit of each method of the bus, except those that get one.
@@ -39,6 +41,8 @@ const RECONNECT: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(1);
 /// Number of refusals that are remembered for requests that wait.
 const REFUSALS: usize = 256;
+/// Number of times that a task lets the others of the connection run.
+const YIELDS: usize = 8;
 /// Number of messages that a subscription holds before the client drops further ones.
 const HELD: usize = 4096;
 
@@ -254,6 +258,7 @@ impl Connection {
     pub(super) async fn subscribe(&self, subject: &str) -> Result<Subscriber, RequestError> {
         self.ready(Instant::now() + LIMIT).await?;
         let refusals = self.refusals.subscribe();
+        let seen = self.refusals.subscribe();
         let subscribed = self.client.subscribe(subject.to_owned()).await;
         let subscriber = subscribed.map_err(|error| RequestError::Silent {
             detail: error.to_string(),
@@ -271,6 +276,19 @@ impl Connection {
                 Ok(_) | Err(RequestError::NoResponder | RequestError::Denied { .. }) => {}
                 Err(error) => return Err(error),
             },
+        }
+        // A task of the client passes the refusal on; it is woken before the answer, and runs while this
+        // one yields.
+        let yielded = self.runtime.spawn(async {
+            for _ in 0..YIELDS {
+                yield_now().await;
+            }
+        });
+        drop(yielded.await);
+        if refused(seen, subject, &self.inbox).now_or_never().is_some() {
+            self.check_inbox()?;
+            let action = format!("subscribe to {subject}");
+            return Err(RequestError::Denied { action });
         }
         Ok(subscriber)
     }

@@ -1,0 +1,214 @@
+"""Runs on the nodes of a cluster: results, secrets, cancellation, death of nodes, and what is refused."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from harness import must, poll_until
+from harness.frames import runs
+from harness.nats import Nats
+from harness.nodes import SMALL, Nodes
+
+CANARY = "canary-5c1d7f0e9b2a4c63"
+
+
+@pytest.fixture(scope="module")
+def server(environment):
+    one = Nats(environment["CODEBOX_NATS_SERVER"]).start()
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def pair(bench, environment, server):
+    """Two nodes of one server."""
+    bench.call("cluster", "setup", "--nats", server.url, "--submitter", "team", *SMALL, "--json").expect(0)
+    nodes = Nodes(environment, server.url)
+    nodes.add("one")
+    nodes.add("two")
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def alone(bench, environment):
+    """A server without nodes, and the function that adds one."""
+    server = Nats(environment["CODEBOX_NATS_SERVER"], "alone").start()
+    bench.call("cluster", "setup", "--nats", server.url, "--submitter", "team", *SMALL, "--json").expect(0)
+    nodes = Nodes(environment, server.url)
+    nodes.store = server
+    yield nodes
+    nodes.close()
+    server.close()
+
+
+def place(bench, nodes, script, *arguments, **keys):
+    """Runs the script as agent on the cluster."""
+    return bench.agent(script, *nodes.placement(**keys), *arguments)
+
+
+def detached(bench, nodes, script, *arguments, **keys):
+    return place(bench, nodes, script, "--detach", *arguments, **keys).expect(0).json["run_id"]
+
+
+def view(bench, run):
+    return runs(bench, "get", run).expect(0).json
+
+
+def ended(bench, run, seconds=120):
+    def is_over():
+        row = view(bench, run)
+        return row if row["status"] == "ended" else None
+    return poll_until(is_over, seconds=seconds, what=f"{run} has not ended")
+
+
+def host(bench, name):
+    """Returns the state directory of another host of the same submitter."""
+    path = os.path.join(bench.directory, name)
+    os.mkdir(path, mode=0o700)
+    return bench.own(path)
+
+
+def events(bench, run):
+    return runs(bench, "events", run).expect(0).json["events"]
+
+
+def await_output(bench, run):
+    """Waits until the agent has printed `ready`."""
+    poll_until(lambda: "ready" in json.dumps(events(bench, run)), seconds=120, what="the agent did not start")
+
+
+def lifecycle(bench, run):
+    return runs(bench, "status", run).expect(0).json
+
+
+def test_run_on_a_node_returns_a_bundle_that_this_host_has_signed(bench, pair):
+    answer = place(bench, pair, "echo new > new.txt", "--check", "test -s new.txt").expect(0)
+    result = answer.result
+    must([row["path"] for row in result["changed_files"]] == ["/workspace/plugin/new.txt"], str(answer))
+    must(result["checks"][0]["status"] == "passed", str(answer))
+    bundle = result["artifacts"]["path"]
+    must(bundle.startswith(bench.state), bundle)
+    verified = bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0).json
+    must("signed-by-this-host" in json.dumps(verified), json.dumps(verified))
+    with open(os.path.join(bundle, "metadata.json"), encoding="utf-8") as file:
+        text = file.read()
+    must('"cluster"' in text and pair.directory not in text, "the provenance names the task, and no path of the node")
+
+
+def test_every_task_of_a_batch_runs_once_on_one_of_the_nodes(bench, pair):
+    tasks = {"tasks": [{"goal": f"task {n}", "agent_command": f"sh -c 'echo {n} > {n}.txt'"} for n in range(12)],
+             "mounts": [{"source": bench.source("batch"), "target": "/workspace/plugin"}]}
+    path = os.path.join(bench.directory, "tasks.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(tasks, file)
+    words = ["agent-sandbox-batch", "--input-file", path, "--concurrency", "6", *bench.paths(), "--site", bench.site, *pair.placement(), "--json"]
+    rows = bench.finish(words[:1], bench.start(words)).expect(0).json["runs"]
+    changed = [[file["relativePath"] for file in row["changed_files"]] for row in rows]
+    must(changed == [[f"{n}.txt"] for n in range(12)], json.dumps(changed))
+    did = [event for node in pair.nodes.values() for event in node.events("worked") if event["run_id"] in {row["run_id"] for row in rows}]
+    must(len(did) == 12, json.dumps(did))
+
+
+def test_value_of_a_secret_reaches_the_node_but_no_stored_file(bench, pair, server):
+    environment = {**os.environ, "CLUSTER_TOKEN": CANARY}
+    arguments = [*bench.run_arguments(), *pair.placement(), "--mount", f"{bench.source('secret')}:/workspace/plugin", "--goal", "Use it",
+                 "--agent-command", "sh -c 'test -n \"$CLUSTER_TOKEN\" && echo used > used.txt'", "--allow-host", "api.example.org",
+                 "--secret-env", "CLUSTER_TOKEN=api.example.org"]
+    answer = bench.finish(["run"], bench.start(arguments, environment=environment)).expect(0)
+    must([row["path"] for row in answer.result["changed_files"]] == ["/workspace/plugin/used.txt"], str(answer))
+    for directory in (server.directory, pair.directory, bench.state):
+        for root, _, names in os.walk(directory):
+            for name in names:
+                with open(os.path.join(root, name), "rb") as file:
+                    must(CANARY.encode() not in file.read(), f"{root}/{name} has the value")
+
+
+def test_cancelled_run_ends_on_its_node_with_the_work_saved(bench, pair):
+    run = detached(bench, pair, "echo half > half.txt; echo ready; exec sleep 600")
+    await_output(bench, run)
+    runs(bench, "cancel", run).expect(0)
+    row = ended(bench, run)
+    must(row["outcome"] == "cancelled" and row["bundle_id"], json.dumps(row))
+
+
+def test_run_without_a_node_is_queued_until_it_is_cancelled_or_a_node_joins(bench, alone):
+    nobody = {"one": "0" * 64}
+    run = detached(bench, alone, "true", keys=nobody)
+    poll_until(lambda: lifecycle(bench, run)["status"] == "queued", seconds=60, what="the run is not queued")
+    runs(bench, "cancel", run).expect(0)
+    row = ended(bench, run)
+    must(row["error"]["code"] == "wp_codebox_run_cancelled", json.dumps(row))
+    node = alone.add("one")
+    waits = detached(bench, alone, "echo a > a.txt", keys={"one": node.key})
+    must(ended(bench, waits)["outcome"] == "succeeded", "the run did not succeed")
+
+
+def test_run_of_a_killed_node_is_repeated_by_another_one_and_ends_once(bench, alone):
+    second = alone.add("second")
+    second.drain()
+    first = alone.add("first")
+    run = detached(bench, alone, "echo ready; sleep 20; echo b > b.txt")
+    await_output(bench, run)
+    first.kill()
+    second.start()
+    must(ended(bench, run)["outcome"] == "succeeded", "the run did not succeed")
+    claims = [event["data"] for event in events(bench, run) if event["data"].get("backend") == "cluster"]
+    must([(claim["node"], claim["epoch"]) for claim in claims] == [("first", 1), ("second", 2)], json.dumps(claims))
+
+
+def test_task_whose_only_node_dies_ends_after_the_allowed_tries(bench, alone):
+    node = alone.add("one")
+    run = detached(bench, alone, "echo ready; exec sleep 600", "--max-tries", "1")
+    await_output(bench, run)
+    node.kill()
+    node.start()
+    row = ended(bench, run)
+    must(row["error"]["code"] == "wp_codebox_cluster_tries_exhausted", json.dumps(row))
+
+
+def test_drained_node_finishes_its_run_and_takes_no_new_one(bench, alone):
+    node = alone.add("one")
+    run = detached(bench, alone, "echo ready; while ! test -e /tmp/never && sleep 0.1; do n=$((n+1)); test $n -lt 30 || break; done; echo c > c.txt")
+    await_output(bench, run)
+    node.process.send_signal(signal.SIGTERM)
+    poll_until(lambda: node.events("draining"), seconds=60, what="the node does not drain")
+    waits = detached(bench, alone, "true")
+    must(node.process.wait(timeout=120) == 0, node.text())
+    must(ended(bench, run)["outcome"] == "succeeded", "the run did not end")
+    must(lifecycle(bench, waits)["status"] == "queued", "a draining node took a run")
+    runs(bench, "cancel", waits).expect(0)
+    ended(bench, waits)
+
+
+def test_same_key_gives_the_same_run_and_another_task_with_it_is_refused(bench, pair):
+    source = bench.source("key")
+    words = ["--idempotency-key", "nightly", *pair.placement()]
+    first = bench.agent("echo d > d.txt", *words, source=source).expect(0)
+    # Another host of the same submitter: a state directory of its own.
+    other = host(bench, "other-host")
+    again = bench.agent("echo d > d.txt", *words, source=source, state=other).expect(0)
+    must(first.result["run_id"] == again.result["run_id"], f"{first}\n{again}")
+    third = host(bench, "third-host")
+    bench.agent("echo e > e.txt", *words, source=source, state=third).expect(1, "wp_codebox_cluster_conflict")
+
+
+REFUSED = {
+    "result of a node that is not listed": (["--node-key", "one=" + "0" * 64, "--node-key", "two=" + "0" * 64], 1, "wp_codebox_cluster_node_untrusted"),
+    "held sandbox": (["--hold", "10s"], 1, "wp_codebox_placement_unsupported"),
+    "server that is not there": (["--nats", "nats://127.0.0.1:1"], 125, "wp_codebox_cluster_unreachable"),
+    "queue that is not set up": (["--capability", "gpu"], 125, "wp_codebox_cluster_not_set_up"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_placement_is_refused(bench, pair, server, name):
+    words, status, code = REFUSED[name]
+    default = {"--node-key": pair.placement()[6:], "--nats": ["--nats", server.url]}
+    options = ["--placement", "cluster", "--submitter", "team"]
+    for option, usual in default.items():
+        options += [] if option in words else usual
+    answer = bench.agent("true", *options, *words)
+    answer.expect(status, code)
