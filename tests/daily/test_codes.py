@@ -479,7 +479,7 @@ WASI = "ext/wasi/tests/runner"
 
 WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
 
-BUS, NATS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py"
+BUS, NATS, RUNS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py", "tests/cluster/test_runs.py"
 ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_other_parties_are_denied_at_once",
     "wp_codebox_cluster_not_set_up": f"{BUS}: cluster_that_is_not_set_up_is_reported",
@@ -489,6 +489,11 @@ ELSEWHERE = {
     "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed",
     "wp_codebox_cluster_missing": f"{BUS}: watch_returns_the_present_record_each_change_and_its_removal",
     "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others",
+    "wp_codebox_cluster_tries_exhausted": f"{RUNS}: test_task_whose_only_node_dies_ends_after_the_allowed_tries",
+    "wp_codebox_cluster_node_untrusted": f"{RUNS}: test_placement_is_refused",
+    "wp_codebox_cluster_result_invalid": "ext/crates/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",
+    "wp_codebox_placement_unsupported": f"{RUNS}: test_placement_is_refused",
+    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: request_without_an_answer_is_an_error_of_its_own",
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
     "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
     "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",

@@ -33,6 +33,7 @@ mod registry;
 mod route;
 mod run;
 mod run_lifecycle;
+mod run_request;
 pub mod schema_id;
 mod seed;
 mod service;
@@ -126,6 +127,7 @@ pub use run_lifecycle::{
     RunProgress, RunRegistryEntry, RunRegistryPage, RunState, RunTransitionError, RuntimeRunResult,
     ScratchState,
 };
+pub use run_request::RunRequest;
 pub use seed::ResolvedSeed;
 pub use service::{
     DatabaseEngine, ForeignKeyTargetPolicy, OutputNames, RootAuthentication, Service,
@@ -143,7 +145,7 @@ pub use spawner::{
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use task_shape::{Member, Need, Shape};
-pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec};
+pub use task_spec::{TASK_FIELDS, TaskAuthority, TaskField, TaskSpec};
 pub use wasi_tool::{
     MAX_WASI_DEFINITION_BYTES, MAX_WASI_EXIT_STATUS, WasiFiles, WasiGrant, WasiLimits, WasiModule,
     WasiTool, WasiToolError,

@@ -185,7 +185,10 @@ fn progress(found: &FoundRun, record: &RunRecord) -> RunProgress {
         true => RunProgress::Queued,
         false => RunProgress::default(),
     };
-    RunProgress::of(start, seen.into_iter().chain(types(last.unwrap_or_default())))
+    RunProgress::of(
+        start,
+        seen.into_iter().chain(types(last.unwrap_or_default())),
+    )
 }
 
 /// Returns the run of these sites whose id is `reference`, or the only run whose id starts with

@@ -47,11 +47,7 @@ pub fn spawn_detached(command: &str) -> ExitCode {
 /// parent process, or the connection that a socket-activated service was started for.
 ///
 /// `placer` sends runs with a placement to other hosts; without one they are refused.
-pub fn supervise(
-    frames_fd: i32,
-    guest_ids: Option<&str>,
-    placer: Option<&dyn Placer>,
-) -> ExitCode {
+pub fn supervise(frames_fd: i32, guest_ids: Option<&str>, placer: Option<&dyn Placer>) -> ExitCode {
     let started = Instant::now();
     // A new session and process group: Ctrl-C or hang-up of a terminal reaches only the caller. The
     // call fails with EPERM for a process group leader, which is separate already.

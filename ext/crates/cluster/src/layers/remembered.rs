@@ -4,7 +4,6 @@
 //! was. So the first sight of a fingerprint is only noted. Its digest is remembered at a later sight,
 //! when the files are old enough that every change since would show.
 
-use super::store::Seen;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
@@ -16,6 +15,9 @@ use wp_codebox_contracts::Sha256Hex;
 const OLD: Duration = Duration::from_secs(2);
 /// Maximum number of files in the directory. More are removed, the oldest first.
 const MOST: usize = 512;
+
+/// Device and inode of a directory, and the fingerprint of its entries.
+pub(super) type Seen = ((u64, u64), Sha256Hex);
 
 /// A directory with a file for each fingerprint: empty after the first sight, later with the digest.
 #[derive(Debug)]

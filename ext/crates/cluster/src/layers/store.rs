@@ -11,7 +11,7 @@
 
 use super::error::LayerError;
 use super::pack::{Layer, pack, pack_files, pack_to, unreadable};
-use super::remembered::Remembered;
+use super::remembered::{Remembered, Seen};
 use super::rules::PackRules;
 use crate::bus::ObjectName;
 use crate::objects::Objects;
@@ -24,9 +24,6 @@ use wp_codebox_contracts::Sha256Hex;
 
 /// Maximum number of directories whose digest is remembered.
 const REMEMBERED: usize = 256;
-
-/// Device and inode of a directory, and the fingerprint of its entries.
-pub(super) type Seen = ((u64, u64), Sha256Hex);
 
 /// An uploaded layer with its source, which stays open so that the layer can be uploaded again.
 #[derive(Debug)]

@@ -152,9 +152,7 @@ fn cleanup(view: &RunView, seen: &RunObservations) -> LifecycleCleanup {
     use LifecycleCleanupStatus as C;
     let (status, attempts) = match (view.status, view.outcome, seen.scratch) {
         (RunStatus::Running, _, _) => match seen.progress {
-            RunProgress::Queued | RunProgress::Booting | RunProgress::Running => {
-                (C::NotStarted, 0)
-            }
+            RunProgress::Queued | RunProgress::Booting | RunProgress::Running => (C::NotStarted, 0),
             RunProgress::Collecting => (C::Running, 1),
         },
         (RunStatus::Ended, _, ScratchState::Gone) => (C::Succeeded, 1),

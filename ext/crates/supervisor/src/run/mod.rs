@@ -265,8 +265,9 @@ pub(crate) fn execute(
     };
     let answer = match job {
         Job::Here(prepared) => stages(*prepared, outside, queue, &run_dir, &mut recorder, clock),
-        Job::Placed(job) => placed::run(&job, placer, cancellation, &run_dir, &mut recorder)
-            .map_err(Failure::from),
+        Job::Placed(job) => {
+            placed::run(&job, placer, cancellation, &run_dir, &mut recorder).map_err(Failure::from)
+        }
     };
     match answer {
         Ok(result) => {

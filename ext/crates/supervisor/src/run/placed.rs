@@ -84,7 +84,9 @@ pub(crate) fn prepare(
     if !caller.has_rights_of(KernelIds { uid, gid }) {
         return Err(ErrorBody::new(
             ErrorCode::Forbidden,
-            format!("the state directory belongs to uid {uid} and gid {gid}, but the caller is not that user or not in that group: use a state directory of the caller's own user and group"),
+            format!(
+                "the state directory belongs to uid {uid} and gid {gid}, but the caller is not that user or not in that group: use a state directory of the caller's own user and group"
+            ),
         ));
     }
     state.become_owner().map_err(|e| e.body())?;
