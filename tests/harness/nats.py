@@ -94,8 +94,8 @@ class User:
 class Nats:
     """One nats-server with its own directory. `settings` are members of its configuration."""
 
-    def __init__(self, program, name="single", settings=None, scheme="nats", host="127.0.0.1"):
-        self.program, self.name, self.scheme, self.host = program, name, scheme, host
+    def __init__(self, program, name="single", settings=None, scheme="nats", host="127.0.0.1", prefix=()):
+        self.program, self.name, self.scheme, self.host, self.prefix = program, name, scheme, host, prefix
         self.directory = tempfile.mkdtemp(prefix=f"codebox-nats-{name}.")
         self.settings = settings or {}
         self.process = None
@@ -119,7 +119,7 @@ class Nats:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file, indent=1)
         with open(f"{self.directory}/server.log", "ab") as log:
-            self.process = subprocess.Popen([self.program, "-c", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen([*self.prefix, self.program, "-c", path], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.port = poll_until(self._port, seconds=60, what=f"{self.name} wrote no port file: {self.log()}")
         return self
 
@@ -275,8 +275,8 @@ class Client:
         return answer
 
 
-def certificates(directory, *authorities):
-    """Writes `<name>.pem` of each authority, and `server.pem` and `server.key` for 127.0.0.1 that the first one signed."""
+def certificates(directory, *authorities, addresses=("127.0.0.1",)):
+    """Writes `<name>.pem` of each authority, and `server.pem` and `server.key` for these addresses that the first one signed."""
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True)
     for name in authorities:
@@ -284,6 +284,6 @@ def certificates(directory, *authorities):
                 "-subj", f"/CN={name}", "-days", "30", "-addext", "basicConstraints=critical,CA:TRUE")
     openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=nats")
     with open(f"{directory}/names", "w", encoding="utf-8") as file:
-        file.write("subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+        file.write(f"subjectAltName={','.join(f'IP:{one}' for one in addresses)}\nbasicConstraints=CA:FALSE\n")
     openssl("x509", "-req", "-in", "server.csr", "-CA", f"{authorities[0]}.pem", "-CAkey", f"{authorities[0]}.key", "-CAcreateserial",
             "-days", "30", "-extfile", "names", "-out", "server.pem")

@@ -62,8 +62,8 @@ class Node:
 class Nodes:
     """The nodes of one message server, and the options with which a run is sent to them."""
 
-    def __init__(self, environment, url):
-        self.environment, self.url, self.nodes = environment, url, {}
+    def __init__(self, environment, url, ca=None):
+        self.environment, self.url, self.ca, self.nodes = environment, url, ca, {}
         # Not below a directory of pytest: the owner of a state directory could not enter it.
         self.directory = tempfile.mkdtemp(prefix="codebox-nodes.")
         os.chmod(self.directory, 0o755)
@@ -76,7 +76,7 @@ class Nodes:
         return path
 
     def server(self):
-        return [word for url in self.url.split(",") for word in ("--nats", url)]
+        return [word for url in self.url.split(",") for word in ("--nats", url)] + (["--nats-ca", self.ca] if self.ca else [])
 
     def add(self, name, *options, prefix=()):
         node = self.nodes[name] = Node(self, name, options, prefix)
