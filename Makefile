@@ -7,6 +7,7 @@
 #   make check   what a change needs before it is committed: make lint, then the unit tests
 #   make test    every behaviour once; make test SUITES='rust cli' only some
 #   make test-all  also the long suites: matrices, kill -9, load, fuzzing, packaging
+#   make cluster-demo   a message server, three nodes, 50 tasks, one node killed
 #   make agent-tasks   three repair tasks for the built-in agent loop; scripted unless AGENT_TASKS_MODEL is set
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make deny    licences, bans and sources of the dependencies; needs cargo-deny
@@ -24,7 +25,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build wasi check demo test test-all agent-tasks lint deny bench dist pot deb env clean provision packages install
+.PHONY: build wasi check demo test test-all cluster-demo agent-tasks lint deny bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -77,6 +78,9 @@ test: install
 
 test-all: install
 	@tests/run --all
+
+cluster-demo: install
+	@eval "$$(tests/env)"; /usr/bin/python3 tests/cluster/many_hosts
 
 agent-tasks: install
 	@eval "$$(tests/env)"; /usr/bin/python3 -m pytest tests/agent-tasks $(if $(TASKS),-k '$(TASKS)')
