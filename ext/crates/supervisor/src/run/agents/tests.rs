@@ -4,7 +4,7 @@
 //! and WordPress from `CODEBOX_TOOLS_WORLD`; without this variable the tests are skipped.
 
 use super::super::ending::{AgentEnd, ProgramsEnd};
-use super::super::{begin, execute, prepare};
+use super::super::{Job, begin, execute, prepare};
 use super::executor::{RunExecutor, tools};
 use crate::peer::Caller;
 use crate::run::guest::GuestContext;
@@ -145,7 +145,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
     WORK.set(Some(Box::new(work)));
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
     let prepared = prepare(request, ServicePlan::default(), &Caller::Trusted, &redactor).unwrap();
-    let begun = begin(prepared, &redactor, Instant::now()).unwrap();
+    let begun = begin(Job::Here(Box::new(prepared)), &redactor, Instant::now()).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
     let result = execute(
         begun,
@@ -153,6 +153,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
         &cancellation,
         &NoParent,
         &std::sync::Arc::new(RequestQueue::new(HoldMode::Nothing).unwrap()),
+        None,
         &mut |_| {},
     )
     .unwrap();
