@@ -21,7 +21,7 @@ pub enum BusError {
         detail: String,
     },
     /// A value with this key exists, or its revision is another one.
-    #[error("the value was changed by somebody else")]
+    #[error("another program changed the value")]
     Changed,
     /// There is no such record or object.
     #[error("the message server has no {what}")]

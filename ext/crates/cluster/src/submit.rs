@@ -112,7 +112,7 @@ pub fn cancel(bus: &dyn Bus, key: &RunKey) -> Result<(), BusError> {
 }
 
 enum Heard {
-    Record(Versioned<Record>),
+    Record(Box<Versioned<Record>>),
     Event(Vec<u8>),
     Trouble(BusError),
 }
@@ -182,12 +182,12 @@ fn watch_record(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
             loop {
                 if let Some(row) = watch.next(SLICE)? {
                     let is_terminal = row.value.is_terminal();
-                    if to.send(Heard::Record(row)).is_err() || is_terminal {
+                    if to.send(Heard::Record(Box::new(row))).is_err() || is_terminal {
                         return Ok(());
                     }
                 } else if let Some(row) = bus.record(key)? {
                     // The server answers, so the follower's patience begins again.
-                    if to.send(Heard::Record(row)).is_err() {
+                    if to.send(Heard::Record(Box::new(row))).is_err() {
                         return Ok(());
                     }
                 }

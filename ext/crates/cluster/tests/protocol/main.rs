@@ -1,6 +1,8 @@
 //! Tests of the protocol: a model checker over its steps, and the code itself under drawn orders of
 //! crashes, late hosts and lost messages.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod crashes;
 mod memory;
 mod model;

@@ -176,14 +176,14 @@ impl RecordWatch for Watching {
         let until = Instant::now() + wait;
         let mut inner = self.server.inner();
         loop {
-            if let Some((record, revision)) = inner.records.get(&self.key) {
-                if *revision > self.seen {
-                    self.seen = *revision;
-                    return Ok(Some(Versioned {
-                        value: record.clone(),
-                        revision: Revision(*revision),
-                    }));
-                }
+            if let Some((record, revision)) = inner.records.get(&self.key)
+                && *revision > self.seen
+            {
+                self.seen = *revision;
+                return Ok(Some(Versioned {
+                    value: record.clone(),
+                    revision: Revision(*revision),
+                }));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -99,10 +99,9 @@ impl World {
             end: End::Result { .. },
             ..
         } = next.state
+            && !self.results.contains(&next.epoch)
         {
-            if !self.results.contains(&next.epoch) {
-                self.broken = Some("the record names a result that is not stored");
-            }
+            self.broken = Some("the record names a result that is not stored");
         }
         self.record = next.clone();
         self.revision += 1;
