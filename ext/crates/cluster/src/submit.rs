@@ -175,7 +175,7 @@ pub fn follow(
     }
 }
 
-/// Sends each value of the record until nobody listens.
+/// Sends each value of the record until the receiver is dropped.
 fn watch_record(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
     loop {
         let ended = bus.watch(key).and_then(|mut watch| {
@@ -212,7 +212,7 @@ fn watch_events(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
     };
     while let Ok(event) = events.next(SLICE) {
         let Some(event) = event else {
-            // An empty event asks whether anybody listens.
+            // An empty event finds out whether the receiver is still there.
             if to.send(Heard::Event(Vec::new())).is_err() {
                 return;
             }

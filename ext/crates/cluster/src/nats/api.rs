@@ -3,7 +3,7 @@
 //!
 //! The library has this, too, but its key-value and object stores read with consumers that they
 //! create. Who may create a consumer may let the server deliver chosen messages to any subject of the
-//! account, past its own permissions. Here nobody but the operator creates one.
+//! account, past its own permissions. Here only the operator creates one.
 
 use super::connection::{Connection, LIMIT, PAUSE, TRY};
 use super::failure::{ApiError, CallError, number};

@@ -90,7 +90,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, EventType, LifecycleEvent, Limits, MountRequest, Outcome, RunId, RunMode,
+    ErrorBody, ErrorCode, EventType, LifecycleEvent, Limits, MountRequest, Outcome, RunId, RunMode,
     RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
@@ -230,7 +230,11 @@ impl StartedRun {
 /// writes the record.
 fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
-        outcome: Outcome::Failed,
+        outcome: match error.code {
+            // A run of a cluster that was cancelled while no node had it.
+            ErrorCode::RunCancelled => Outcome::Cancelled,
+            _ => Outcome::Failed,
+        },
         summary: error.message.clone(),
         summary_detail: None,
         error: Some(error.clone()),
