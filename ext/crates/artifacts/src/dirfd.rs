@@ -386,7 +386,8 @@ pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
 }
 
 /// Writes a file from its beginning and leaves holes for blocks of zeros.
-pub(crate) struct SparseWriter<'f> {
+#[derive(Debug)]
+pub struct SparseWriter<'f> {
     file: &'f OwnedFd,
     at: u64,
 }
@@ -396,12 +397,13 @@ impl<'f> SparseWriter<'f> {
     const BLOCK: usize = 4096;
 
     /// Creates a writer; `file` must be empty.
-    pub(crate) const fn new(file: &'f OwnedFd) -> Self {
+    #[must_use]
+    pub const fn new(file: &'f OwnedFd) -> Self {
         Self { file, at: 0 }
     }
 
     /// Writes `piece` after the bytes written before.
-    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
         let mut rest = piece;
         while !rest.is_empty() {
             let zeros = leading(rest, is_zero);
@@ -425,7 +427,7 @@ impl<'f> SparseWriter<'f> {
     }
 
     /// Sets the length of the file, which matters when the file ends with a hole.
-    pub(crate) fn finish(self) -> Result<(), Errno> {
+    pub fn finish(self) -> Result<(), Errno> {
         fs::ftruncate(self.file, self.at)
     }
 }

@@ -61,7 +61,7 @@ pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
     reference_manifest_digest, replay_index_digest, sha256, sha256_of_file,
 };
-pub use dirfd::Dir;
+pub use dirfd::{Dir, SparseWriter};
 pub use episode::{
     ClosedEpisode, EpisodeArtifacts, EpisodeBuilder, EpisodeError, EpisodePart, EpisodeStart,
     MAX_TRACE_BYTES, MAX_TRACE_ISSUES, ObservationInput, SnapshotInput, StepInput, StepObservation,

@@ -68,7 +68,7 @@ impl LayerStore {
     }
 
     /// Creates a store that also remembers digests for later processes, in this directory, which is
-    /// created if it is missing. Nobody else may write there.
+    /// created if it is missing. No other user may write there.
     #[must_use]
     pub fn remembering(temporary: &Path, directory: &Path) -> Self {
         Self {

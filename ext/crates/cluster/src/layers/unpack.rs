@@ -13,11 +13,8 @@ use rustix::io::Errno;
 use std::io::{BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use wp_codebox_artifacts::{CaptureLimits, Dir, remove_tree};
+use wp_codebox_artifacts::{CaptureLimits, Dir, SparseWriter, remove_tree};
 use wp_codebox_contracts::Sha256Hex;
-
-/// Size of the blocks of zeros that become holes; the block size of common file systems.
-const BLOCK: usize = 4096;
 
 /// What was unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +77,11 @@ fn unpack_into(
             } => {
                 let fail = |e| write(&name, e);
                 let file = file(dir, &name).map_err(fail)?;
-                let mut sparse = SparseFile { file: &file, at: 0 };
+                let mut sparse = SparseWriter::new(&file);
                 stream.content(size, |piece| sparse.write(piece).map_err(fail))?;
                 let mode = if is_executable { 0o755 } else { 0o644 };
-                fs::ftruncate(&file, size)
+                sparse
+                    .finish()
                     .and_then(|()| fs::fchmod(&file, Mode::from_raw_mode(mode)))
                     .map_err(fail)?;
             }
@@ -118,44 +116,6 @@ fn directory(parent: &Dir, name: &[u8]) -> Result<Dir, Errno> {
 fn file(parent: &Dir, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR)
-}
-
-/// Writes a file from its beginning and leaves holes for blocks of zeros.
-struct SparseFile<'f> {
-    file: &'f OwnedFd,
-    at: u64,
-}
-
-impl SparseFile<'_> {
-    fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
-        let mut rest = piece;
-        while !rest.is_empty() {
-            let zeros = blocks(rest, |block| block.iter().all(|byte| *byte == 0));
-            self.at += zeros as u64;
-            let (_, filled) = rest.split_at(zeros);
-            let data = blocks(filled, |block| block.iter().any(|byte| *byte != 0));
-            let (mut data, later) = filled.split_at(data);
-            while !data.is_empty() {
-                match rustix::io::pwrite(self.file, data, self.at) {
-                    Ok(0) => return Err(Errno::NOSPC),
-                    Ok(count) => {
-                        self.at += count as u64;
-                        data = data.get(count..).unwrap_or_default();
-                    }
-                    Err(Errno::INTR) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            rest = later;
-        }
-        Ok(())
-    }
-}
-
-/// Returns how many bytes at the start of `bytes` lie in blocks for which `judge` returns true.
-fn blocks(bytes: &[u8], judge: impl Fn(&[u8]) -> bool) -> usize {
-    let blocks = bytes.chunks(BLOCK).take_while(|block| judge(block));
-    blocks.map(<[u8]>::len).sum()
 }
 
 fn write(path: &[u8], source: Errno) -> LayerError {
