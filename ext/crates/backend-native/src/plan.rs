@@ -23,7 +23,7 @@ pub use paths::{MountPaths, mount_paths};
 pub use settings::{AGENTS, GuestEgress, WASI_TOOLS, egress_environment, environment, php_ini};
 pub use tool::{TOOL_LAYER, ToolPlan, ToolWork, tool_plan};
 
-use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
+use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
 use crate::server::{DATABASE_RUN, Database};
 use crate::template::Template;
@@ -219,14 +219,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
 }
 
 fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
-    builder.mounts.push(LaunchMount::Proc);
-    builder.mounts.push(LaunchMount::Dev);
-    for entry in &spec.host.system {
-        match &entry.kind {
-            SystemEntryKind::Directory => builder.bind(&entry.path, &entry.path)?,
-            SystemEntryKind::Link(to) => builder.link(&entry.path, to)?,
-        }
-    }
+    builder.system(spec.host)?;
     if let Some(root) = spec.php.extra_root() {
         builder.bind(&root, &root)?;
     }

@@ -10,10 +10,10 @@ use super::builder::{Builder, path};
 use super::error::PlanError;
 use super::settings::{EGRESS_PORT, EGRESS_SOCKET, HOME};
 use super::{GUEST_ID, hide};
-use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
+use crate::host::{HiddenPath, HostLayout};
 use wp_codebox_contracts::{
-    CallSet, EgressSockets, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
-    PLAN_VERSION, PlanIdentity,
+    CallSet, EgressSockets, IsolationLevel, LaunchPlan, LaunchPurpose, Limits, PLAN_VERSION,
+    PlanIdentity,
 };
 
 /// fontconfig configuration: font directories and generic families, without the host's settings.
@@ -43,14 +43,7 @@ pub struct BrowserPlan<'a> {
 /// Builds the launch plan of a browser's guest.
 pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
     let mut builder = Builder::default();
-    builder.mounts.push(LaunchMount::Proc);
-    builder.mounts.push(LaunchMount::Dev);
-    for entry in &spec.host.system {
-        match &entry.kind {
-            SystemEntryKind::Directory => builder.bind(&entry.path, &entry.path)?,
-            SystemEntryKind::Link(to) => builder.link(&entry.path, to)?,
-        }
-    }
+    builder.system(spec.host)?;
     if let Some(directory) = spec.directory {
         builder.bind(directory, directory)?;
     }
@@ -97,8 +90,8 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::SystemEntry;
-    use wp_codebox_contracts::{BindSource, GuestPath};
+    use crate::host::{SystemEntry, SystemEntryKind};
+    use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount};
 
     #[test]
     fn browser_plan_contains_only_system_directories_fonts_and_scratch() {

@@ -2,6 +2,7 @@
 //! added.
 
 use super::error::PlanError;
+use crate::host::{HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, TmpfsEntry};
 
 pub(super) fn path(text: &str) -> Result<GuestPath, PlanError> {
@@ -16,6 +17,19 @@ pub(super) struct Builder {
 }
 
 impl Builder {
+    /// Adds `/proc`, `/dev` and the system directories of the host.
+    pub(super) fn system(&mut self, host: &HostLayout) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Proc);
+        self.mounts.push(LaunchMount::Dev);
+        for entry in &host.system {
+            match &entry.kind {
+                SystemEntryKind::Directory => self.bind(&entry.path, &entry.path)?,
+                SystemEntryKind::Link(to) => self.link(&entry.path, to)?,
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn directory(&mut self, target: &str) -> Result<(), PlanError> {
         let target = path(target)?;
         self.mounts.push(LaunchMount::Directory { target });

@@ -2,7 +2,7 @@
 //! test per rule.
 
 use super::*;
-use crate::host::SystemEntry;
+use crate::host::{SystemEntry, SystemEntryKind};
 use crate::php::PhpExtension;
 use wp_codebox_contracts::ErrorCode;
 

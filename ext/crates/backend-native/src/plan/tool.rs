@@ -8,10 +8,10 @@ use super::GUEST_ID;
 use super::builder::{Builder, path};
 use super::error::PlanError;
 use super::hide;
-use crate::host::{HostLayout, SystemEntryKind};
+use crate::host::HostLayout;
 use wp_codebox_contracts::{
-    CallSet, HostSource, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
-    PLAN_VERSION, PlanIdentity,
+    CallSet, HostSource, IsolationLevel, LaunchPlan, LaunchPurpose, Limits, PLAN_VERSION,
+    PlanIdentity,
 };
 use wp_codebox_process_wrapper::{TOOL_FILES, TOOL_WORK};
 
@@ -45,15 +45,8 @@ pub struct ToolPlan<'a> {
 /// Builds the launch plan of a tool's guest.
 pub fn tool_plan(spec: &ToolPlan<'_>) -> Result<LaunchPlan, PlanError> {
     let mut builder = Builder::default();
-    builder.mounts.push(LaunchMount::Proc);
-    builder.mounts.push(LaunchMount::Dev);
     // A runner that is linked dynamically needs the loader and the C library.
-    for entry in &spec.host.system {
-        match &entry.kind {
-            SystemEntryKind::Directory => builder.bind(&entry.path, &entry.path)?,
-            SystemEntryKind::Link(to) => builder.link(&entry.path, to)?,
-        }
-    }
+    builder.system(spec.host)?;
     hide(&mut builder, spec.host.hidden.iter())?;
     builder.bind(spec.files, TOOL_FILES)?;
     match spec.work {
@@ -85,8 +78,8 @@ pub fn tool_plan(spec: &ToolPlan<'_>) -> Result<LaunchPlan, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::SystemEntry;
-    use wp_codebox_contracts::{BindSource, GuestPath};
+    use crate::host::{SystemEntry, SystemEntryKind};
+    use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount};
 
     fn plan(work: ToolWork<'_>) -> LaunchPlan {
         let host = HostLayout {
