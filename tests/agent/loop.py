@@ -10,7 +10,7 @@ import shutil
 
 from scripted import Server, digest
 
-from harness import Bench, Failed, must
+from harness import Bench, Failed, contents, must
 from harness.detectors import find_encoded
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
@@ -94,7 +94,7 @@ class Loop(Bench):
         run = re.search(r"run_[0-9a-f]{32}", answer.stdout)
         must(run, f"there is no run\n{answer}")
         kept = glob.glob(os.path.join(self.state, "sites", "*", "*", run[0]))
-        places = [place for one in kept for place in files(one)]
+        places = [place for one in kept for place in contents(one)]
         must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
              f"the search does not see what is kept: {[name for name, _ in places]}")
         # Reads only the audit logs of sites that have this run: parallel cases create and remove other sites meanwhile.
@@ -108,15 +108,6 @@ class Loop(Bench):
 def open_bytes(path):
     with open(path, "rb") as file:
         return file.read()
-
-
-def files(root):
-    """Yields path and content of every regular file below `root`."""
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(directory, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                yield path, open_bytes(path)
 
 
 def document(bundle, path):

@@ -6,7 +6,7 @@ import os
 import pytest
 from steps import PLUGIN, Group, Step, cases, equal, refused
 
-from harness import must
+from harness import contents, must
 
 INVALID = "wp_codebox_input_invalid"
 
@@ -74,13 +74,9 @@ def nonces_stay_in_the_guest(bench, result):
     rows = next(json.loads(row["stdout"]) for row in result["workflow"]["executions"] if '"holds"' in row["stdout"])
     values = [row["value"].replace(".", "") for row in rows]
     files = 0
-    for directory, _, names in os.walk(os.path.join(bench.state, "sites", bench.site)):
-        for name in names:
-            if os.path.isfile(path := os.path.join(directory, name)):
-                with open(path, "rb") as file:
-                    content = file.read()
-                files += b"/tmp/codebox-auth/" in content
-                must(not any(value.encode() in content for value in values), f"{path} has a nonce")
+    for path, content in contents(os.path.join(bench.state, "sites", bench.site)):
+        files += b"/tmp/codebox-auth/" in content
+        must(not any(value.encode() in content for value in values), f"{path} has a nonce")
     must(files > 0, "no file names where the nonces are: the scan read nothing")
     must(not any(value in json.dumps(result) for value in values), "the result has a nonce")
 

@@ -4,9 +4,11 @@ A case names the exit status and the stable error code it expects. With `--json`
 output must be exactly one JSON document.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 
@@ -139,3 +141,17 @@ def tree(path):
                     content = file.read()
             found[os.path.relpath(full, path)] = (status.st_mode, content)
     return found
+
+
+def contents(*roots):
+    """Yields path and content of every regular file below directories that other processes may be changing: no links, sockets and pipes, and nothing that has disappeared."""
+    for root in roots:
+        for directory, _, names in os.walk(root):
+            for path in (os.path.join(directory, name) for name in names):
+                content = None
+                with contextlib.suppress(FileNotFoundError):
+                    if stat.S_ISREG(os.lstat(path).st_mode):
+                        with open(path, "rb") as file:
+                            content = file.read()
+                if content is not None:
+                    yield path, content
