@@ -176,6 +176,17 @@ pub trait Answering: Send {}
 /// Returns the answer to a request for secrets, or `None` to stay silent.
 pub type Answer = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
+/// Records that changed, oldest change first. Those that this program cannot read are left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    /// The records.
+    pub records: Vec<Versioned<Record>>,
+    /// Revision after which the next look begins.
+    pub until: Revision,
+    /// Whether there are more.
+    pub is_partial: bool,
+}
+
 /// A message server.
 pub trait Bus: Send + Sync {
     /// Returns a record.
@@ -184,10 +195,23 @@ pub trait Bus: Send + Sync {
     fn create_record(&self, record: &Record) -> Result<Revision, BusError>;
     /// Replaces a record; [`BusError::Changed`] unless its revision is `at`.
     fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError>;
-    /// Removes a record for good.
-    fn remove_record(&self, key: &RunKey) -> Result<(), BusError>;
-    /// Returns all records, or those of one submitter.
-    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError>;
+    /// Removes a record for good, unless it changed after the revision `at`.
+    fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError>;
+    /// Returns the records of a submitter that changed after a revision, at most `most` of them;
+    /// `Revision(0)` stands for the beginning.
+    fn changed_records(
+        &self,
+        of: &SubmitterName,
+        after: Revision,
+        most: usize,
+    ) -> Result<Changed, BusError>;
+    /// Returns the runs of a submitter whose end is stored for longer than `age`, by the clock of the
+    /// server, with the revisions of their records.
+    fn ended_runs(
+        &self,
+        of: &SubmitterName,
+        age: Duration,
+    ) -> Result<Vec<(RunKey, Revision)>, BusError>;
     /// Follows a record.
     fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError>;
 

@@ -12,13 +12,13 @@
 //! collector that the kernel stops between its last look at the clock and the removal can exceed the
 //! window; a run whose layer is gone then ends with an error and with no wrong result.
 
-use crate::bus::BusError;
+use crate::bus::{BusError, Changed};
 use crate::objects::Objects;
-use crate::record::{Record, State};
+use crate::record::{Record, Revision, State};
 use crate::task::{ClusterTask, TaskError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
 /// Time after which a submitter looks for its objects again: the collector's ten seconds, and twenty
 /// for the last request to be carried out.
@@ -69,6 +69,10 @@ pub struct Collected {
 /// Collector of one submitter's objects. It remembers what it saw, so a process keeps one.
 #[derive(Debug, Default)]
 pub struct Collector {
+    /// Records that were read so far, and the revision after which the next pass goes on. A record
+    /// that was removed meanwhile stays here and keeps its objects.
+    records: BTreeMap<RunId, Record>,
+    read: Revision,
     unnamed: BTreeMap<String, Instant>,
     /// Layers of the tasks that records name; a task never changes.
     layers: BTreeMap<Sha256Hex, BTreeSet<Sha256Hex>>,
@@ -81,22 +85,32 @@ impl Collector {
         Self::default()
     }
 
-    /// Removes the objects whose grace period is over. `records` returns all records of the
-    /// submitter, `now` the time of the process's monotonic clock.
+    /// Removes the objects whose grace period is over. `changed` returns the records of the submitter
+    /// that changed after a revision, `now` the time of the process's monotonic clock.
     ///
     /// # Errors
     /// [`CollectError::Bus`]; some objects may have been removed.
     pub fn pass(
         &mut self,
         objects: &dyn Objects,
-        records: &dyn Fn() -> Result<Vec<Record>, BusError>,
+        changed: &dyn Fn(Revision) -> Result<Changed, BusError>,
         grace: Duration,
         now: &dyn Fn() -> Instant,
     ) -> Result<Collected, CollectError> {
         // Objects first: one that is stored after this line is not looked at.
         let listed = objects.list()?;
         let read_at = now();
-        let named = self.named(objects, &records()?)?;
+        loop {
+            let changed = changed(self.read)?;
+            self.read = changed.until;
+            let rows = changed.records.into_iter();
+            self.records
+                .extend(rows.map(|row| (row.value.key.run.clone(), row.value)));
+            if !changed.is_partial {
+                break;
+            }
+        }
+        let named = self.named(objects)?;
         let mut report = Collected {
             kept_layers: named.are_layers_unknown,
             ..Collected::default()
@@ -125,11 +139,9 @@ impl Collector {
     }
 
     /// Returns what the records name.
-    fn named(&mut self, objects: &dyn Objects, records: &[Record]) -> Result<Named, CollectError> {
+    fn named(&mut self, objects: &dyn Objects) -> Result<Named, CollectError> {
         let mut named = Named::default();
-        let tasks: BTreeSet<&Sha256Hex> = records.iter().map(|record| &record.task).collect();
-        self.layers.retain(|task, _| tasks.contains(task));
-        for record in records {
+        for record in self.records.values() {
             named.tasks.insert(record.task.clone());
             named.runs.insert(record.key.run.as_str().to_owned());
             if let Some(layers) = self.layers.get(&record.task) {
@@ -189,7 +201,7 @@ mod tests {
     use super::*;
     use crate::names::{Capability, Priority, Queue, RunKey, SubmitterName};
     use crate::objects::tests::MemoryObjects;
-    use crate::record::{End, PROTOCOL};
+    use crate::record::{End, PROTOCOL, Versioned};
     use crate::task::tests::minimal_task;
     use std::cell::Cell;
     use wp_codebox_artifacts::sha256;
@@ -215,6 +227,21 @@ mod tests {
             created_at: "2026-01-01T00:00:00Z".to_owned(),
             state,
         }
+    }
+
+    type Changes<'a> = dyn Fn(Revision) -> Result<Changed, BusError> + 'a;
+
+    /// Returns these records as what changed.
+    fn changed(after: Revision, records: Vec<Record>) -> Result<Changed, BusError> {
+        let rows = records.into_iter().map(|value| Versioned {
+            value,
+            revision: Revision(after.0 + 1),
+        });
+        Ok(Changed {
+            records: rows.collect(),
+            until: Revision(after.0 + 1),
+            is_partial: false,
+        })
     }
 
     /// A clock that a test sets.
@@ -268,7 +295,7 @@ mod tests {
     fn objects_that_no_record_names_are_removed_after_the_grace_period_and_no_others() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
-        let records = || Ok(vec![record(1, &task, State::Queued)]);
+        let records = |after| changed(after, vec![record(1, &task, State::Queued)]);
         let mut pass = || {
             collector
                 .pass(&objects, &records, GRACE, &|| clock.now())
@@ -293,21 +320,47 @@ mod tests {
     }
 
     #[test]
-    fn object_that_a_record_named_in_between_gets_a_new_grace_period() {
+    fn objects_that_a_record_names_meanwhile_stay() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
-        let none = || Ok(Vec::new());
-        let one = || Ok(vec![record(1, &task, State::Queued)]);
+        let none = |after| changed(after, Vec::new());
+        let one = |after| changed(after, vec![record(1, &task, State::Queued)]);
         let now = || clock.now();
         collector.pass(&objects, &none, GRACE, &now).unwrap();
-        clock.pass(300);
+        clock.pass(600);
         collector.pass(&objects, &one, GRACE, &now).unwrap();
-        clock.pass(400);
+        clock.pass(600);
+        // A pass reads what changed only, and remembers the rest.
         collector.pass(&objects, &none, GRACE, &now).unwrap();
         assert!(names(&objects).contains(&format!("layer.{layer}")));
+        // Control: a collector that did not see the record, because it was removed.
+        let mut later = Collector::new();
+        later.pass(&objects, &none, GRACE, &now).unwrap();
         clock.pass(600);
-        collector.pass(&objects, &none, GRACE, &now).unwrap();
+        later.pass(&objects, &none, GRACE, &now).unwrap();
         assert_eq!(names(&objects), ["later.kind"]);
+    }
+
+    #[test]
+    fn records_that_come_in_parts_are_all_read_before_anything_is_removed() {
+        let (objects, task, layer) = stored();
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let parts = |after: Revision| {
+            let other = sha256(b"other task");
+            let (number, of) = [(2, &other), (1, &task)][usize::from(after.0 > 0)];
+            let row = changed(Revision(0), vec![record(number, of, State::Queued)])?;
+            Ok(Changed {
+                until: Revision(after.0 + 1),
+                is_partial: after == Revision(0),
+                ..row
+            })
+        };
+        let now = || clock.now();
+        for _ in 0..2 {
+            collector.pass(&objects, &parts, GRACE, &now).unwrap();
+            clock.pass(600);
+        }
+        assert!(names(&objects).contains(&format!("layer.{layer}")));
     }
 
     #[test]
@@ -315,34 +368,38 @@ mod tests {
         let (objects, task, layer) = stored();
         let unread = sha256(b"not there");
         let (clock, mut collector) = (Clock::new(), Collector::new());
-        let queued = || Ok(vec![record(1, &unread, State::Queued)]);
-        let mut pass = |records: &dyn Fn() -> Result<Vec<Record>, BusError>| {
+        let queued = |after| changed(after, vec![record(1, &unread, State::Queued)]);
+        let pass = |collector: &mut Collector, records: &Changes<'_>| {
             clock.pass(700);
             collector
                 .pass(&objects, records, GRACE, &|| clock.now())
                 .unwrap()
         };
-        pass(&queued);
-        assert!(pass(&queued).kept_layers);
+        pass(&mut collector, &queued);
+        assert!(pass(&mut collector, &queued).kept_layers);
         assert!(names(&objects).contains(&format!("layer.{layer}")));
         objects
             .lock()
             .insert(format!("task.{unread}"), b"{".to_vec());
-        assert!(pass(&queued).kept_layers);
+        assert!(pass(&mut collector, &queued).kept_layers);
         assert!(names(&objects).contains(&format!("layer.{layer}")));
         // Control: without that record the layers go, and the task of the first one too.
-        pass(&|| Ok(Vec::new()));
-        pass(&|| Ok(Vec::new()));
+        let mut collector = Collector::new();
+        pass(&mut collector, &|after| changed(after, Vec::new()));
+        pass(&mut collector, &|after| changed(after, Vec::new()));
         assert_eq!(names(&objects), ["later.kind"]);
         // A run that has ended and whose task is gone keeps nothing.
         objects.lock().insert(format!("layer.{layer}"), vec![1]);
-        let ended = || {
+        let ended = |after| {
             let error = ErrorBody::new(ErrorCode::ClusterMissing, "gone");
             let end = End::Error { error };
-            Ok(vec![record(1, &task, State::Terminal { by: None, end })])
+            changed(
+                after,
+                vec![record(1, &task, State::Terminal { by: None, end })],
+            )
         };
-        pass(&ended);
-        assert!(!pass(&ended).kept_layers);
+        pass(&mut collector, &ended);
+        assert!(!pass(&mut collector, &ended).kept_layers);
         assert_eq!(names(&objects), ["later.kind"]);
     }
 
@@ -350,10 +407,10 @@ mod tests {
     fn slow_collector_removes_nothing_after_the_time_in_which_its_records_count() {
         let (objects, _, _) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
-        let none = || Ok(Vec::new());
-        let slow = || {
+        let none = |after| changed(after, Vec::new());
+        let slow = |after| {
             clock.pass(LAST_REMOVAL.as_secs());
-            Ok(Vec::new())
+            changed(after, Vec::new())
         };
         let now = || clock.now();
         collector.pass(&objects, &none, GRACE, &now).unwrap();

@@ -20,6 +20,7 @@ pub mod result;
 pub mod schedule;
 pub mod seal;
 pub mod submit;
+pub mod sweep;
 pub mod task;
 pub mod trust;
 pub mod values;

@@ -9,10 +9,10 @@ use crate::held::{HeldRuns, Interruption};
 use crate::host::HostRecord;
 use crate::lease::{Lease, Leases};
 use crate::names::{NodeName, Queue};
-use crate::record::{Claimant, PROTOCOL, Record, State, Versioned};
+use crate::record::{Claimant, Versioned};
 use crate::schedule::Schedule;
+use crate::sweep::Sweeper;
 use crate::work::{self, Executor, Worked, Worker};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -316,8 +316,9 @@ impl<'a> Node<'a> {
     /// Works until the other end of `over` is dropped. Fails if another process has taken the name.
     fn pulse(&self, over: &mpsc::Receiver<()>) -> Result<(), ErrorBody> {
         let (mut swept, mut answered) = (Instant::now(), Instant::now());
+        let mut sweeper = Sweeper::default();
         while over.recv_timeout(self.times.beat) == Err(mpsc::RecvTimeoutError::Timeout) {
-            match self.round(&mut swept, &mut answered) {
+            match self.round(&mut swept, &mut answered, &mut sweeper) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.stop.ask();
@@ -333,7 +334,12 @@ impl<'a> Node<'a> {
     }
 
     /// One heartbeat with what goes with it; false if another process has the name.
-    fn round(&self, swept: &mut Instant, answered: &mut Instant) -> Result<bool, BusError> {
+    fn round(
+        &self,
+        swept: &mut Instant,
+        answered: &mut Instant,
+        sweeper: &mut Sweeper,
+    ) -> Result<bool, BusError> {
         let hosts = self.bus.hosts()?;
         self.leases().observe(self.began.elapsed(), &hosts);
         let me = &self.host.claimant;
@@ -364,12 +370,12 @@ impl<'a> Node<'a> {
             *answered = Instant::now();
         }
         let expires = self.leases().expires(self.began.elapsed());
-        if expires || swept.elapsed() >= self.times.sweep {
+        if expires || sweeper.is_behind() || swept.elapsed() >= self.times.sweep {
             *swept = Instant::now();
             self.refresh_queues()?;
             if self.is_first(&hosts) {
                 let queues = self.queues();
-                sweep(self.bus, &queues, |claimant| self.lease(claimant))?;
+                sweeper.pass(self.bus, &queues, |claimant| self.lease(claimant))?;
             }
         }
         Ok(true)
@@ -382,63 +388,6 @@ impl<'a> Node<'a> {
         let mut before = hosts.iter().map(|row| &row.value.claimant);
         !before.any(|other| other.node < me.node && self.lease(other) == Lease::Live)
     }
-}
-
-/// Puts a message into the queue of each run that needs one: its node is dead, its submitter died
-/// before it could, or the message was removed by hand. A second message of a run does no harm.
-///
-/// # Errors
-/// Those of the message server.
-pub fn sweep(
-    bus: &dyn Bus,
-    queues: &[Queue],
-    lease: impl Fn(&Claimant) -> Lease,
-) -> Result<u64, BusError> {
-    let mut is_empty: BTreeMap<Queue, bool> = BTreeMap::new();
-    for queue in queues {
-        is_empty.insert(queue.clone(), bus.is_empty(queue)?);
-    }
-    let mut published = 0;
-    for row in bus.records(None)? {
-        let record = &row.value;
-        let Some(is_empty) = is_empty.get(&record.queue) else {
-            continue;
-        };
-        let Some(id) = missing_message(record, *is_empty, &lease)? else {
-            continue;
-        };
-        bus.publish(&record.queue, &record.key, &id)?;
-        published += 1;
-    }
-    Ok(published)
-}
-
-/// Returns the id of the message that a run needs, if it needs one. `is_empty` tells whether its queue
-/// has no message at all.
-fn missing_message(
-    record: &Record,
-    is_empty: bool,
-    lease: impl Fn(&Claimant) -> Lease,
-) -> Result<Option<String>, BusError> {
-    let run = &record.key.run;
-    if record.protocol > PROTOCOL {
-        return Ok(None);
-    }
-    Ok(match &record.state {
-        State::Terminal { .. } => None,
-        State::Claimed { by } if lease(by) == Lease::Live => None,
-        // The message of the dead node comes again only after its time for an answer. Until then one
-        // more is enough, so all looks give it the same id.
-        State::Claimed { .. } if !is_empty => Some(format!("{run}.{}.dead", record.epoch)),
-        State::Queued if !is_empty => None,
-        // The message of an earlier look may be lost too, so each one has an id of its own.
-        State::Claimed { .. } | State::Queued => {
-            let random = new_instance().map_err(|error| BusError::Unreachable {
-                detail: error.message,
-            })?;
-            Some(format!("{run}.{random}"))
-        }
-    })
 }
 
 /// Returns a random id for a process.

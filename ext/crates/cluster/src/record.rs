@@ -87,7 +87,7 @@ pub enum End {
 }
 
 /// A revision of a value on the message server. Each change raises it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
 /// A value with the revision that a change of it must name.

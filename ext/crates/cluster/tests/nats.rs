@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
-use wp_codebox_cluster::bus::{Bus, BusError, Delivery, ObjectName};
+use wp_codebox_cluster::bus::{Bus, BusError, Changed, Delivery, ObjectName};
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
 use wp_codebox_cluster::nats::{
@@ -26,6 +26,8 @@ use wp_codebox_contracts::{RunId, Sha256Hex};
 
 /// Time for what must happen; long, because other programs share the processors.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A revision that no record has reached.
+const ANY: Revision = Revision(u64::MAX - 1);
 /// The time limit of a method, and what a loaded machine may add to it.
 const METHOD_LIMIT: Duration = Duration::from_secs(30);
 
@@ -211,17 +213,72 @@ fn record_is_created_once_changed_at_its_revision_only_and_gone_after_removal() 
     assert_eq!(bus.update_record(&record, first), Err(BusError::Changed));
     let read = bus.record(&record.key).unwrap().unwrap();
     assert_eq!((read.value.epoch, read.revision), (1, second));
-    bus.create_record(&world.record(2)).unwrap();
-    assert_eq!(bus.records(Some(&world.submitter)).unwrap().len(), 2);
-    let all = bus.records(None).unwrap();
-    let own = all
-        .iter()
-        .filter(|r| r.value.key.submitter == world.submitter);
-    assert_eq!(own.count(), 2);
-    bus.remove_record(&record.key).unwrap();
+    bus.remove_record(&record.key, first).unwrap();
+    assert!(
+        bus.record(&record.key).unwrap().is_some(),
+        "the record changed after that revision"
+    );
+    bus.remove_record(&record.key, second).unwrap();
     assert_eq!(bus.record(&record.key), Ok(None));
-    assert_eq!(bus.records(Some(&world.submitter)).unwrap().len(), 1);
     bus.create_record(&record).unwrap();
+}
+
+#[test]
+fn changed_records_are_read_from_a_revision_on_in_parts_and_once() {
+    let Some(world) = world() else { return };
+    let (bus, of) = (&world.bus, &world.submitter);
+    let mut first = Revision(0);
+    for number in 1..=3 {
+        let revision = bus.create_record(&world.record(number)).unwrap();
+        first = if number == 1 { revision } else { first };
+    }
+    let numbers = |changed: &Changed| -> Vec<RunKey> {
+        let records = changed.records.iter();
+        records.map(|row| row.value.key.clone()).collect()
+    };
+    let key = |number| world.key(number);
+    let changed = |after, most| bus.changed_records(of, after, most).unwrap();
+    let all = changed(Revision(0), 10);
+    assert_eq!(
+        (numbers(&all), all.is_partial),
+        (vec![key(1), key(2), key(3)], false)
+    );
+    let part = changed(Revision(0), 2);
+    assert_eq!(
+        (numbers(&part), part.is_partial),
+        (vec![key(1), key(2)], true)
+    );
+    let rest = changed(part.until, 2);
+    assert_eq!((numbers(&rest), rest.is_partial), (vec![key(3)], false));
+    let mut record = world.record(1);
+    record.epoch = 1;
+    bus.update_record(&record, first).unwrap();
+    assert_eq!(numbers(&changed(all.until, 10)), [key(1)]);
+    assert_eq!(numbers(&changed(Revision(0), 10)), [key(2), key(3), key(1)]);
+    // The numbers of a stream that was created again begin with 1.
+    assert_eq!(
+        numbers(&changed(Revision(1_000_000), 10)),
+        [key(2), key(3), key(1)]
+    );
+}
+
+#[test]
+fn ended_runs_are_those_whose_end_is_stored_for_long_enough() {
+    let Some(world) = world() else { return };
+    let (bus, of) = (&world.bus, &world.submitter);
+    let revision = bus.create_record(&world.record(1)).unwrap();
+    bus.create_record(&world.record(2)).unwrap();
+    let record = world.record(1).cancel().unwrap();
+    let revision = bus.update_record(&record, revision).unwrap();
+    assert_eq!(
+        bus.ended_runs(of, Duration::ZERO),
+        Ok(vec![(world.key(1), revision)])
+    );
+    assert_eq!(
+        bus.ended_runs(of, Duration::from_secs(3600)),
+        Ok(Vec::new())
+    );
+    assert_eq!(bus.ended_runs(of, Duration::MAX), Ok(Vec::new()));
 }
 
 #[test]
@@ -412,7 +469,10 @@ fn record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_oth
         let read = world.bus.record(&world.key(number));
         assert_eq!(code(read), "wp_codebox_cluster_unreadable");
     }
-    assert_eq!(world.bus.records(Some(&world.submitter)).unwrap().len(), 1);
+    let changed = world.bus.changed_records(&world.submitter, Revision(0), 10);
+    let changed = changed.unwrap();
+    assert_eq!(changed.records.len(), 1);
+    assert!(changed.until > changed.records[0].revision);
 }
 
 #[test]
@@ -493,8 +553,8 @@ fn new_records_leave_room_for_changes_of_the_present_ones() {
         large.epoch = 1;
         world.bus.update_record(&large, *revision).unwrap();
     }
-    world.bus.remove_record(&world.key(0)).unwrap();
-    world.bus.remove_record(&world.key(1)).unwrap();
+    world.bus.remove_record(&world.key(0), ANY).unwrap();
+    world.bus.remove_record(&world.key(1), ANY).unwrap();
     world.bus.create_record(&world.record(0)).unwrap();
     large.created_at = "x".repeat(70 * 1024);
     let too_large = world.bus.update_record(&large, Revision(1));
@@ -563,7 +623,7 @@ fn watch_returns_the_present_record_each_change_and_its_removal() {
     writer.create_record(&world.record(2)).unwrap();
     assert_eq!(watch.next(Duration::from_millis(50)), Ok(None));
     assert!(second > first);
-    writer.remove_record(&record.key).unwrap();
+    writer.remove_record(&record.key, ANY).unwrap();
     assert_eq!(code(watch.next(PATIENCE)), "wp_codebox_cluster_missing");
 }
 
@@ -752,7 +812,8 @@ fn cluster_that_is_not_set_up_is_reported() {
     for found in [
         code(bus.record(&key)),
         code(bus.create_record(&record)),
-        code(bus.records(Some(&nobody))),
+        code(bus.changed_records(&nobody, Revision(0), 1)),
+        code(bus.ended_runs(&nobody, Duration::ZERO)),
         code(bus.publish(&queue_of(&nobody), &key, "one")),
         code(bus.pull(&queue_of(&nobody))),
         code(bus.is_empty(&queue_of(&nobody))),
@@ -962,8 +1023,9 @@ fn accounts_have_the_rights_for_a_whole_run() {
     message.working().unwrap();
     message.ack().unwrap();
     assert!(
-        node.records(None)
+        node.changed_records(&name, Revision(0), 100)
             .unwrap()
+            .records
             .iter()
             .any(|found| found.value.key == key)
     );
@@ -976,13 +1038,14 @@ fn accounts_have_the_rights_for_a_whole_run() {
     let mut read = Vec::new();
     shop.get_object(&name, &result, &mut read).unwrap();
     assert_eq!(read, b"result");
-    let records = shop.records(Some(&name)).unwrap();
-    assert!(records.iter().any(|found| found.value.key == key));
+    let changed = shop.changed_records(&name, Revision(0), 100).unwrap();
+    assert!(changed.records.iter().any(|found| found.value.key == key));
     for object in [task, result] {
         shop.remove_object(&name, &object.to_text()).unwrap();
         assert_eq!(shop.has_object(&name, &object), Ok(false));
     }
-    shop.remove_record(&key).unwrap();
+    let last = shop.record(&key).unwrap().unwrap().revision;
+    shop.remove_record(&key, last).unwrap();
     node.remove_host(&NodeName::new("node").unwrap()).unwrap();
     assert_eq!(shop.hosts(), Ok(Vec::new()));
 }
@@ -1010,9 +1073,12 @@ fn accounts_of_other_parties_are_denied_at_once() {
             "create_record",
             code(blog.create_record(&record_of(&name, 3))),
         ),
-        ("remove_record", code(blog.remove_record(&key))),
-        ("records", code(blog.records(Some(&name)))),
-        ("all records", code(blog.records(None))),
+        ("remove_record", code(blog.remove_record(&key, first))),
+        (
+            "changed_records",
+            code(blog.changed_records(&name, Revision(0), 1)),
+        ),
+        ("ended_runs", code(blog.ended_runs(&name, Duration::ZERO))),
         ("watch", code(blog.watch(&key).map(drop))),
         ("publish", code(blog.publish(&queue, &key, "x"))),
         ("pull", code(blog.pull(&queue).map(drop))),
@@ -1049,7 +1115,7 @@ fn accounts_of_other_parties_are_denied_at_once() {
             "node's layer",
             code(node.put_object(&name, &ObjectName::Layer(digest(3)), &mut &b"x"[..])),
         ),
-        ("node removes a record", code(node.remove_record(&key))),
+        ("node removes a record", code(node.remove_record(&key, ANY))),
         ("node follows", code(node.follow(&key).map(drop))),
         (
             "node answers",

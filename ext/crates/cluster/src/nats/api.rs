@@ -26,6 +26,10 @@ const EXPECTED_REVISION: &str = "Nats-Expected-Last-Subject-Sequence";
 pub(super) struct Stored {
     /// Its number in the stream.
     pub sequence: u64,
+    /// Its subject.
+    pub subject: String,
+    /// When the server stored it, RFC 3339.
+    pub time: String,
     /// Its content.
     pub data: Vec<u8>,
 }
@@ -63,6 +67,8 @@ struct MessageAnswer {
 #[derive(Deserialize)]
 struct RawMessage {
     seq: u64,
+    subject: String,
+    time: String,
     #[serde(default)]
     data: String,
 }
@@ -161,8 +167,23 @@ impl Connection {
         stream: &str,
         subject: &str,
     ) -> Result<Option<Stored>, CallError> {
-        let body = json!({"last_by_subj": subject});
-        let answered = self.call(&format!("STREAM.MSG.GET.{stream}"), &body).await;
+        self.message(stream, &json!({"last_by_subj": subject}))
+            .await
+    }
+
+    /// Returns the first message with one of the subjects whose number is at least `from`.
+    pub(super) async fn next(
+        &self,
+        stream: &str,
+        subjects: &str,
+        from: u64,
+    ) -> Result<Option<Stored>, CallError> {
+        self.message(stream, &json!({"next_by_subj": subjects, "seq": from}))
+            .await
+    }
+
+    async fn message(&self, stream: &str, body: &Value) -> Result<Option<Stored>, CallError> {
+        let answered = self.call(&format!("STREAM.MSG.GET.{stream}"), body).await;
         let MessageAnswer { message } = match answered {
             Err(error) if error.number() == Some(number::NO_MESSAGE) => return Ok(None),
             answered => answered?,
@@ -174,6 +195,8 @@ impl Connection {
             })?;
         Ok(Some(Stored {
             sequence: message.seq,
+            subject: message.subject,
+            time: message.time,
             data,
         }))
     }
@@ -235,9 +258,17 @@ impl Connection {
         }
     }
 
-    /// Removes the messages of a stream with this subject.
-    pub(super) async fn purge(&self, stream: &str, subject: &str) -> Result<(), CallError> {
-        let body = json!({"filter": subject});
+    /// Removes the messages of a stream with this subject, or those whose number is below `before`.
+    pub(super) async fn purge(
+        &self,
+        stream: &str,
+        subject: &str,
+        before: Option<u64>,
+    ) -> Result<(), CallError> {
+        let body = match before {
+            None => json!({"filter": subject}),
+            Some(number) => json!({"filter": subject, "seq": number}),
+        };
         let _: Value = self.call(&format!("STREAM.PURGE.{stream}"), &body).await?;
         Ok(())
     }

@@ -40,11 +40,6 @@ pub(super) fn records_stream(of: &SubmitterName) -> String {
     format!("{RECORDS}{of}")
 }
 
-/// Returns the submitter whose records are in a stream; `None` for other streams.
-pub(super) fn submitter_of_records(stream: &str) -> Option<SubmitterName> {
-    SubmitterName::new(stream.strip_prefix(RECORDS)?).ok()
-}
-
 /// Returns the stream with the objects of a submitter.
 pub(super) fn objects_stream(of: &SubmitterName) -> String {
     format!("{OBJECTS}{of}")
@@ -193,11 +188,6 @@ mod tests {
             assert_eq!(object_of(&key.submitter, &subject), Some(text.as_str()));
             assert_eq!(object_of(&submitter("sho"), &subject), None);
         }
-        assert_eq!(
-            submitter_of_records(&records_stream(&key.submitter)),
-            Some(key.submitter)
-        );
-        assert_eq!(submitter_of_records(HOSTS), None);
         assert_eq!(submitter_of_tasks(HOSTS), None);
     }
 }

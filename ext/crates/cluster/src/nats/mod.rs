@@ -39,7 +39,9 @@ pub use permissions::{Permissions, permissions};
 pub use plan::{Limits, Setup, Shrink};
 pub use setup::{SetupError, SetupReport, setup};
 
-use crate::bus::{Answer, Answering, Bus, BusError, Delivery, Events, ObjectName, RecordWatch};
+use crate::bus::{
+    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
+};
 use crate::host::HostRecord;
 use crate::names::{NodeName, Queue, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
@@ -113,14 +115,28 @@ impl Bus for NatsBus {
         connection.block_on(records::put(connection, record, at))
     }
 
-    fn remove_record(&self, key: &RunKey) -> Result<(), BusError> {
+    fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError> {
         let connection = &self.connection;
-        connection.block_on(records::remove(connection, key))
+        connection.block_on(records::remove(connection, key, at))
     }
 
-    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError> {
+    fn changed_records(
+        &self,
+        of: &SubmitterName,
+        after: Revision,
+        most: usize,
+    ) -> Result<Changed, BusError> {
         let connection = &self.connection;
-        connection.block_on(records::list(connection, of))
+        connection.block_on(records::changed(connection, of, after, most))
+    }
+
+    fn ended_runs(
+        &self,
+        of: &SubmitterName,
+        age: Duration,
+    ) -> Result<Vec<(RunKey, Revision)>, BusError> {
+        let connection = &self.connection;
+        connection.block_on(records::ended(connection, of, age))
     }
 
     fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError> {

@@ -285,7 +285,7 @@ pub(super) async fn remove(
         layout::object_end(of, name),
         format!("{}.part.*", layout::object(of, name)),
     ] {
-        let purged = connection.purge(&stream, &subject).await;
+        let purged = connection.purge(&stream, &subject, None).await;
         purged.map_err(|error| error.into_bus(&stream))?;
     }
     Ok(())

@@ -5,15 +5,16 @@ use super::api::{Publication, Stored};
 use super::connection::Connection;
 use super::failure::{CallError, number};
 use super::layout;
-use crate::bus::BusError;
+use crate::bus::{BusError, Changed};
 use crate::host::HostRecord;
 use crate::names::{NodeName, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::sleep;
 
 /// Largest record in bytes.
@@ -23,8 +24,6 @@ pub(super) const LARGEST_HOST: u64 = 16 * 1024;
 /// First and last time between two reads after a conflict; together they make two seconds.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1024);
-/// Number of values that are read at the same time.
-const AT_ONCE: usize = 32;
 
 /// Returns the record with this key.
 pub(super) async fn get(
@@ -68,10 +67,7 @@ fn value<T: DeserializeOwned>(what: &str, stored: &Stored) -> Result<Versioned<T
 /// end cannot be stored would be run again.
 pub(super) async fn create(connection: &Connection, record: &Record) -> Result<Revision, BusError> {
     let stream = layout::records_stream(&record.key.submitter);
-    let info: Value = connection
-        .call(&format!("STREAM.INFO.{stream}"), &Value::Null)
-        .await
-        .map_err(|error| error.into_bus(&stream))?;
+    let info = info(connection, &record.key.submitter).await?;
     let used = info["state"]["bytes"].as_u64().unwrap_or_default();
     let limit = info["config"]["max_bytes"].as_u64().unwrap_or(u64::MAX);
     if used > limit / 4 * 3 {
@@ -82,6 +78,15 @@ pub(super) async fn create(connection: &Connection, record: &Record) -> Result<R
         });
     }
     put(connection, record, Revision(0)).await
+}
+
+/// Returns what the server tells about the stream of a submitter's records.
+async fn info(connection: &Connection, of: &SubmitterName) -> Result<Value, BusError> {
+    let stream = layout::records_stream(of);
+    let told = connection
+        .call(&format!("STREAM.INFO.{stream}"), &Value::Null)
+        .await;
+    told.map_err(|error| error.into_bus(&stream))
 }
 
 /// Replaces the record whose revision is `at`; 0 stands for no record.
@@ -142,57 +147,102 @@ async fn conflicting(
     }
 }
 
-/// Removes a record.
-pub(super) async fn remove(connection: &Connection, key: &RunKey) -> Result<(), BusError> {
+/// Removes a record, unless it changed after the revision `at`.
+pub(super) async fn remove(
+    connection: &Connection,
+    key: &RunKey,
+    at: Revision,
+) -> Result<(), BusError> {
     let stream = layout::records_stream(&key.submitter);
-    let purged = connection.purge(&stream, &layout::record(key)).await;
+    let before = Some(at.0.saturating_add(1));
+    let purged = connection
+        .purge(&stream, &layout::record(key), before)
+        .await;
     purged.map_err(|error| error.into_bus(&stream))
 }
 
-/// Returns the records that can be read, of one submitter or of all. A record that another program
-/// wrote does not hide the others; [`get`] reports it.
-pub(super) async fn list(
+/// Returns the records that changed after a revision. A record that another program wrote does not
+/// hide the others; [`get`] reports it.
+pub(super) async fn changed(
     connection: &Connection,
-    of: Option<&SubmitterName>,
-) -> Result<Vec<Versioned<Record>>, BusError> {
-    let submitters = match of {
-        Some(of) => vec![of.clone()],
-        None => submitters(connection).await?,
+    of: &SubmitterName,
+    after: Revision,
+    most: usize,
+) -> Result<Changed, BusError> {
+    let state = info(connection, of).await?;
+    let mut found = Changed {
+        records: Vec::new(),
+        // The operator removed and created the stream: its numbers begin again.
+        until: match state["state"]["last_seq"].as_u64() < Some(after.0) {
+            true => Revision(0),
+            false => after,
+        },
+        is_partial: false,
     };
-    let mut all = Vec::new();
-    for submitter in submitters {
-        let stream = layout::records_stream(&submitter);
-        let failed = |error: CallError| error.into_bus(&stream);
-        let subjects = connection
-            .subjects(&stream, &layout::records(&submitter))
-            .await
-            .map_err(failed)?;
-        let keys = subjects
-            .iter()
-            .filter_map(|(subject, _)| layout::key_of(subject));
-        let mut reads = stream::iter(keys)
-            .map(|key| async move { get(connection, &key).await })
-            .buffer_unordered(AT_ONCE);
-        while let Some(read) = reads.next().await {
-            match read {
-                Ok(found) => all.extend(found),
-                Err(BusError::Unreadable { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
+    // The stream has the last message of each subject only, so this reads a record once, and one that
+    // changes meanwhile again.
+    for _ in 0..most {
+        let Some(stored) = following(connection, of, found.until).await? else {
+            return Ok(found);
+        };
+        found.until = Revision(stored.sequence);
+        found.records.extend(readable(&stored));
     }
-    all.sort_by_key(|record| record.revision);
-    Ok(all)
+    found.is_partial = true;
+    Ok(found)
 }
 
-/// Returns the submitters that are set up.
-pub(super) async fn submitters(connection: &Connection) -> Result<Vec<SubmitterName>, BusError> {
-    let streams = connection
-        .names("STREAM.NAMES", "streams", json!({"subject": "records.>"}))
-        .await
-        .map_err(|error| error.into_bus("the list of streams"))?;
-    let found = streams.iter().map(String::as_str);
-    Ok(found.filter_map(layout::submitter_of_records).collect())
+/// Returns the runs whose end is stored for longer than `age`. Both times are of the server.
+pub(super) async fn ended(
+    connection: &Connection,
+    of: &SubmitterName,
+    age: Duration,
+) -> Result<Vec<(RunKey, Revision)>, BusError> {
+    let stream = layout::records_stream(of);
+    let info = info(connection, of).await?;
+    let now = time_of(&stream, info["ts"].as_str().unwrap_or_default())?;
+    // An age before the first representable year: nothing is that old.
+    let Some(latest) =
+        now.checked_sub(time::Duration::try_from(age).unwrap_or(time::Duration::MAX))
+    else {
+        return Ok(Vec::new());
+    };
+    let mut ended = Vec::new();
+    let mut until = Revision(0);
+    while let Some(stored) = following(connection, of, until).await? {
+        until = Revision(stored.sequence);
+        let stored_at = time_of(&stream, &stored.time)?;
+        if stored_at > latest {
+            break;
+        }
+        let record = readable(&stored).filter(|record| record.value.is_terminal());
+        ended.extend(record.map(|record| (record.value.key, record.revision)));
+    }
+    Ok(ended)
+}
+
+async fn following(
+    connection: &Connection,
+    of: &SubmitterName,
+    after: Revision,
+) -> Result<Option<Stored>, BusError> {
+    let stream = layout::records_stream(of);
+    let next = connection
+        .next(&stream, &layout::records(of), after.0.saturating_add(1))
+        .await;
+    next.map_err(|error| error.into_bus(&stream))
+}
+
+fn readable(stored: &Stored) -> Option<Versioned<Record>> {
+    record(&layout::key_of(&stored.subject)?, stored).ok()
+}
+
+/// Reads a time of the server.
+fn time_of(stream: &str, text: &str) -> Result<OffsetDateTime, BusError> {
+    OffsetDateTime::parse(text, &Rfc3339).map_err(|error| BusError::Unreadable {
+        what: format!("a time of {stream}"),
+        detail: error.to_string(),
+    })
 }
 
 /// Stores a heartbeat. Only the last one counts, so no revision is compared.

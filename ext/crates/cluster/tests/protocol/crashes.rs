@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wp_codebox_cluster::bus::{
-    Answer, Answering, Bus, BusError, Delivery, Events, ObjectName, RecordWatch,
+    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
 };
 use wp_codebox_cluster::held::{HeldRun, HeldRuns};
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::lease::Lease;
 use wp_codebox_cluster::names::{NodeName, Queue, RunKey, SubmitterName};
-use wp_codebox_cluster::node::sweep;
 use wp_codebox_cluster::record::{Claimant, End, Record, Revision, State, Versioned};
 use wp_codebox_cluster::submit::{Submitted, cancel, submit};
+use wp_codebox_cluster::sweep::Sweeper;
 use wp_codebox_cluster::work::{Executor, Worker};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, Sha256Hex};
 
@@ -139,11 +139,23 @@ impl Bus for Process {
     fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError> {
         self.step(|server| server.update_record(record, at))
     }
-    fn remove_record(&self, key: &RunKey) -> Result<(), BusError> {
-        self.step(|server| server.remove_record(key))
+    fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError> {
+        self.step(|server| server.remove_record(key, at))
     }
-    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError> {
-        self.step(|server| server.records(of))
+    fn changed_records(
+        &self,
+        of: &SubmitterName,
+        after: Revision,
+        most: usize,
+    ) -> Result<Changed, BusError> {
+        self.step(|server| server.changed_records(of, after, most))
+    }
+    fn ended_runs(
+        &self,
+        of: &SubmitterName,
+        age: Duration,
+    ) -> Result<Vec<(RunKey, Revision)>, BusError> {
+        self.step(|server| server.ended_runs(of, age))
     }
     fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError> {
         self.step(|server| server.watch(key))
@@ -342,12 +354,13 @@ proptest! {
         let server = Memory::default();
         let run = RunId::from_digest(&Sha256Hex::zero());
         let record = record(&run, MAX_TRIES);
+        let mut sweeper = Sweeper::default();
         // A submitter that dies between the two steps leaves a record without a message.
         if is_published {
-            prop_assert_eq!(submit(&server, &record).unwrap(), Submitted::Created);
+            prop_assert_eq!(submit(&server, &record, &mut || Ok(())).unwrap(), Submitted::Created);
         } else {
             server.create_record(&record).unwrap();
-            sweep(&server, &[queue()], |_| Lease::Live).unwrap();
+            sweeper.pass(&server, &[queue()], |_| Lease::Live).unwrap();
         }
         let script: Script = Arc::new(Mutex::new(turns.into()));
         while play(&server, &record.key, &script) {
@@ -358,7 +371,7 @@ proptest! {
         }
         // From here on nothing goes wrong.
         for node in 0..2 {
-            sweep(&server, &[queue()], |_| Lease::Expired).unwrap();
+            sweeper.pass(&server, &[queue()], |_| Lease::Expired).unwrap();
             script.lock().unwrap().push_back(clean(node));
             server.redeliver();
             play(&server, &record.key, &script);
@@ -367,7 +380,7 @@ proptest! {
         prop_assert!(ended.is_terminal(), "{:?}", ended);
         prop_assert!(ended.epoch <= u64::from(MAX_TRIES));
         prop_assert_eq!(server.message_count(), 0);
-        let is_submitted = submit(&server, &record).unwrap();
+        let is_submitted = submit(&server, &record, &mut || Ok(())).unwrap();
         prop_assert_eq!(is_submitted, Submitted::Existing);
         prop_assert_eq!(server.present(&record.key), ended);
     }
@@ -378,7 +391,7 @@ fn task_that_ends_every_process_it_meets_ends_after_the_allowed_tries() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let record = record(&run, MAX_TRIES);
-    submit(&server, &record).unwrap();
+    submit(&server, &record, &mut || Ok(())).unwrap();
     let dies = |node| Turn {
         // Calls: pull, record, update, put_object.
         at: 3,
@@ -408,7 +421,7 @@ fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let record = record(&run, MAX_TRIES);
-    submit(&server, &record).unwrap();
+    submit(&server, &record, &mut || Ok(())).unwrap();
     let turn = Turn {
         // Calls: pull, record, update.
         at: 2,
@@ -427,14 +440,17 @@ fn key_of_another_task_is_refused_and_the_run_stays_as_it_is() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let first = record(&run, MAX_TRIES);
-    submit(&server, &first).unwrap();
+    submit(&server, &first, &mut || Ok(())).unwrap();
     let other = Record {
         task: Sha256Hex::zero(),
         ..first.clone()
     };
-    let error = submit(&server, &other).unwrap_err();
+    let error = submit(&server, &other, &mut || Ok(())).unwrap_err();
     assert_eq!(error.code, ErrorCode::ClusterConflict);
     assert_eq!(server.present(&first.key), first);
-    assert_eq!(submit(&server, &first).unwrap(), Submitted::Existing);
+    assert_eq!(
+        submit(&server, &first, &mut || Ok(())).unwrap(),
+        Submitted::Existing
+    );
     assert_eq!((server.message_count(), submitter().as_str()), (1, "team"));
 }

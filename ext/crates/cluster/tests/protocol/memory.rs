@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use wp_codebox_cluster::bus::{
-    Answer, Answering, Bus, BusError, Delivery, Events, ObjectName, RecordWatch,
+    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
 };
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
@@ -220,19 +220,48 @@ impl Bus for Memory {
     fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError> {
         self.change(record, Some(at.0))
     }
-    fn remove_record(&self, key: &RunKey) -> Result<(), BusError> {
-        self.inner().records.remove(key);
+    fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError> {
+        let mut inner = self.inner();
+        let removes = |(_, revision): &(Record, u64)| *revision <= at.0;
+        if inner.records.get(key).is_some_and(removes) {
+            inner.records.remove(key);
+        }
         Ok(())
     }
-    fn records(&self, of: Option<&SubmitterName>) -> Result<Vec<Versioned<Record>>, BusError> {
+    fn changed_records(
+        &self,
+        of: &SubmitterName,
+        after: Revision,
+        most: usize,
+    ) -> Result<Changed, BusError> {
         let inner = self.inner();
         let rows = inner.records.iter();
-        let rows = rows.filter(|(key, _)| of.is_none_or(|of| key.submitter == *of));
-        Ok(rows
+        let rows = rows.filter(|(key, (_, revision))| key.submitter == *of && *revision > after.0);
+        let mut records: Vec<Versioned<Record>> = rows
             .map(|(_, (record, revision))| Versioned {
                 value: record.clone(),
                 revision: Revision(*revision),
             })
+            .collect();
+        records.sort_by_key(|row| row.revision);
+        let is_partial = records.len() > most;
+        records.truncate(most);
+        Ok(Changed {
+            until: records.last().map_or(after, |row| row.revision),
+            records,
+            is_partial,
+        })
+    }
+    fn ended_runs(
+        &self,
+        of: &SubmitterName,
+        _: Duration,
+    ) -> Result<Vec<(RunKey, Revision)>, BusError> {
+        let inner = self.inner();
+        let rows = inner.records.iter();
+        let rows = rows.filter(|(key, (record, _))| key.submitter == *of && record.is_terminal());
+        Ok(rows
+            .map(|(key, (_, revision))| (key.clone(), Revision(*revision)))
             .collect())
     }
     fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError> {
