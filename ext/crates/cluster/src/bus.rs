@@ -197,13 +197,13 @@ pub trait Bus: Send + Sync {
     fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError>;
     /// Removes a record for good, unless it changed after the revision `at`.
     fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError>;
-    /// Returns the records of a submitter that changed after a revision, at most `most` of them;
+    /// Returns the records of a submitter that changed after a revision, of at most `most` changes;
     /// `Revision(0)` stands for the beginning.
     fn changed_records(
         &self,
         of: &SubmitterName,
         after: Revision,
-        most: usize,
+        most: u64,
     ) -> Result<Changed, BusError>;
     /// Returns the runs of a submitter whose end is stored for longer than `age`, by the clock of the
     /// server, with the revisions of their records.

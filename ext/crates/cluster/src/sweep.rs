@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of changes that a pass reads of one submitter: between two passes the node sends its
 /// heartbeat.
-const AT_ONCE: usize = 1000;
+const AT_ONCE: u64 = 8 * 1024;
 
 /// What one process knows of the records. It reads each change once, so the cost of a pass grows with
 /// the runs that changed and those that have not ended, not with all records.

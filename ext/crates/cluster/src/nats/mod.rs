@@ -124,7 +124,7 @@ impl Bus for NatsBus {
         &self,
         of: &SubmitterName,
         after: Revision,
-        most: usize,
+        most: u64,
     ) -> Result<Changed, BusError> {
         let connection = &self.connection;
         connection.block_on(records::changed(connection, of, after, most))

@@ -10,6 +10,7 @@ use crate::host::HostRecord;
 use crate::names::{NodeName, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
@@ -24,6 +25,11 @@ pub(super) const LARGEST_HOST: u64 = 16 * 1024;
 /// First and last time between two reads after a conflict; together they make two seconds.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1024);
+/// Number of ranges of a stream that are read at the same time, and the size of a small one.
+const AT_ONCE: u64 = 32;
+const PART: u64 = 16;
+/// Numbers of a stream that are read in a row.
+const IN_A_ROW: u64 = 16 * 1024;
 
 /// Returns the record with this key.
 pub(super) async fn get(
@@ -161,35 +167,33 @@ pub(super) async fn remove(
     purged.map_err(|error| error.into_bus(&stream))
 }
 
-/// Returns the records that changed after a revision. A record that another program wrote does not
-/// hide the others; [`get`] reports it.
+/// Messages of a range of numbers, in their order.
+struct Range {
+    messages: Vec<Stored>,
+    /// Last number of the range.
+    end: u64,
+    /// Whether the stream has later messages.
+    is_partial: bool,
+}
+
+/// Returns the records that changed after a revision, of at most `most` changes. A record that another
+/// program wrote does not hide the others; [`get`] reports it.
 pub(super) async fn changed(
     connection: &Connection,
     of: &SubmitterName,
     after: Revision,
-    most: usize,
+    most: u64,
 ) -> Result<Changed, BusError> {
     let state = info(connection, of).await?;
-    let mut found = Changed {
-        records: Vec::new(),
-        // The operator removed and created the stream: its numbers begin again.
-        until: match state["state"]["last_seq"].as_u64() < Some(after.0) {
-            true => Revision(0),
-            false => after,
-        },
-        is_partial: false,
-    };
-    // The stream has the last message of each subject only, so this reads a record once, and one that
-    // changes meanwhile again.
-    for _ in 0..most {
-        let Some(stored) = following(connection, of, found.until).await? else {
-            return Ok(found);
-        };
-        found.until = Revision(stored.sequence);
-        found.records.extend(readable(&stored));
-    }
-    found.is_partial = true;
-    Ok(found)
+    let last = last_number(&state);
+    // Otherwise the operator removed and created the stream: its numbers begin again.
+    let after = if after.0 <= last { after.0 } else { 0 };
+    let range = read(connection, of, after, after.saturating_add(most), last).await?;
+    Ok(Changed {
+        records: range.messages.iter().filter_map(readable).collect(),
+        until: Revision(range.end),
+        is_partial: range.is_partial,
+    })
 }
 
 /// Returns the runs whose end is stored for longer than `age`. Both times are of the server.
@@ -201,36 +205,75 @@ pub(super) async fn ended(
     let stream = layout::records_stream(of);
     let info = info(connection, of).await?;
     let now = time_of(&stream, info["ts"].as_str().unwrap_or_default())?;
-    // An age before the first representable year: nothing is that old.
-    let Some(latest) =
-        now.checked_sub(time::Duration::try_from(age).unwrap_or(time::Duration::MAX))
-    else {
+    let age = time::Duration::try_from(age).unwrap_or(time::Duration::MAX);
+    // Nothing is as old as an age that reaches before the first year.
+    let Some(latest) = now.checked_sub(age) else {
         return Ok(Vec::new());
     };
+    let (mut after, last) = (0, last_number(&info));
     let mut ended = Vec::new();
-    let mut until = Revision(0);
-    while let Some(stored) = following(connection, of, until).await? {
-        until = Revision(stored.sequence);
-        let stored_at = time_of(&stream, &stored.time)?;
-        if stored_at > latest {
-            break;
+    loop {
+        let range = read(connection, of, after, after.saturating_add(IN_A_ROW), last).await?;
+        for stored in &range.messages {
+            if time_of(&stream, &stored.time)? > latest {
+                return Ok(ended);
+            }
+            let record = readable(stored).filter(|record| record.value.is_terminal());
+            ended.extend(record.map(|record| (record.value.key, record.revision)));
         }
-        let record = readable(&stored).filter(|record| record.value.is_terminal());
-        ended.extend(record.map(|record| (record.value.key, record.revision)));
+        if !range.is_partial {
+            return Ok(ended);
+        }
+        after = range.end;
     }
-    Ok(ended)
 }
 
-async fn following(
+fn last_number(info: &Value) -> u64 {
+    info["state"]["last_seq"].as_u64().unwrap_or_default()
+}
+
+/// Reads the messages with the numbers from `after` + 1 to `end`; `last` is the last one of the stream.
+/// The stream has the last message of each subject only, so most numbers of a busy stream have none,
+/// and a message that moves while others are read comes after `last`.
+async fn read(
     connection: &Connection,
     of: &SubmitterName,
-    after: Revision,
-) -> Result<Option<Stored>, BusError> {
-    let stream = layout::records_stream(of);
-    let next = connection
-        .next(&stream, &layout::records(of), after.0.saturating_add(1))
-        .await;
-    next.map_err(|error| error.into_bus(&stream))
+    after: u64,
+    end: u64,
+    last: u64,
+) -> Result<Range, BusError> {
+    let (stream, subjects) = (layout::records_stream(of), layout::records(of));
+    let end = end.min(last);
+    let step = ((end - after.min(end)) / AT_ONCE).max(PART);
+    let starts = std::iter::successors(Some(after), |start| start.checked_add(step));
+    let parts = starts.take_while(|start| *start < end).map(|start| {
+        let (stream, subjects) = (stream.as_str(), subjects.as_str());
+        async move {
+            let (mut found, mut from) = (Vec::new(), start + 1);
+            let until = end.min(start.saturating_add(step));
+            while from <= until {
+                let next = connection.next(stream, subjects, from).await;
+                match next.map_err(|error| error.into_bus(stream))? {
+                    Some(stored) if stored.sequence <= until => {
+                        from = stored.sequence + 1;
+                        found.push(stored);
+                    }
+                    Some(_) | None => break,
+                }
+            }
+            Ok(found)
+        }
+    });
+    let mut messages = Vec::new();
+    let mut parts = stream::iter(parts).buffered(AT_ONCE as usize);
+    while let Some(part) = parts.next().await {
+        messages.extend(part?);
+    }
+    Ok(Range {
+        messages,
+        end,
+        is_partial: end < last,
+    })
 }
 
 fn readable(stored: &Stored) -> Option<Versioned<Record>> {

@@ -146,7 +146,7 @@ impl Bus for Process {
         &self,
         of: &SubmitterName,
         after: Revision,
-        most: usize,
+        most: u64,
     ) -> Result<Changed, BusError> {
         self.step(|server| server.changed_records(of, after, most))
     }

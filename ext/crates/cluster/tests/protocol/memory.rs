@@ -232,7 +232,7 @@ impl Bus for Memory {
         &self,
         of: &SubmitterName,
         after: Revision,
-        most: usize,
+        most: u64,
     ) -> Result<Changed, BusError> {
         let inner = self.inner();
         let rows = inner.records.iter();
@@ -244,6 +244,7 @@ impl Bus for Memory {
             })
             .collect();
         records.sort_by_key(|row| row.revision);
+        let most = usize::try_from(most).unwrap();
         let is_partial = records.len() > most;
         records.truncate(most);
         Ok(Changed {
