@@ -8,7 +8,7 @@ import pytest
 
 from harness import contents, must, poll_until
 from harness.frames import runs
-from harness.nats import Nats
+from harness.nats import Client, Nats
 from harness.nodes import SMALL, Nodes
 
 CANARY = "canary-5c1d7f0e9b2a4c63"
@@ -181,6 +181,33 @@ def test_drained_node_finishes_its_run_and_takes_no_new_one(bench, alone):
     must(lifecycle(bench, waits)["status"] == "queued", "a draining node took a run")
     runs(bench, "cancel", waits).expect(0)
     ended(bench, waits)
+
+
+def collect(bench, nodes, keep):
+    words = ["cluster", "gc", *nodes.server(), "--submitter", "team", "--keep", keep, "--grace", "0s", "--json"]
+    return bench.call(*words).expect(0).json
+
+
+def stored(server, stream):
+    with Client(server) as client:
+        return client.request(f"$JS.API.STREAM.INFO.{stream}")["state"]["messages"]
+
+
+def test_collection_removes_objects_of_ended_runs_but_none_that_a_run_needs(bench, alone):
+    alone.add("one")
+    for _ in range(2):
+        run = detached(bench, alone, "echo a > a.txt")
+        # Before the record is there, a collection finds the uploaded inputs without a run and removes them.
+        while view(bench, run)["status"] != "ended":
+            collect(bench, alone, "1h")
+        row = ended(bench, run)
+        must(row["outcome"] == "succeeded", json.dumps(row))
+        kept = collect(bench, alone, "1h")
+        must((kept["records"], kept["objects"]) == (0, 0), json.dumps(kept))
+        gone = collect(bench, alone, "0s")
+        must(gone["records"] == 1 and gone["objects"] >= 4 and gone["bytes"] > 1_000_000, json.dumps(gone))
+        left = [stored(alone.store, f"CODEBOX_{kind}_team") for kind in "RO"]
+        must(left == [0, 0], f"{left}")
 
 
 def test_same_key_gives_the_same_run_and_another_task_with_it_is_refused(bench, pair):

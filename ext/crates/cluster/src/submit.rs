@@ -38,6 +38,8 @@ pub enum Seen {
     },
     /// An event of the run. Events may be lost.
     Event(Vec<u8>),
+    /// Nothing, for about a second.
+    Nothing,
     /// The message server does not answer. The run goes on meanwhile.
     Trouble(BusError),
 }
@@ -54,12 +56,17 @@ pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
 }
 
 /// Creates the run of a record and puts its message into its queue. The objects of the task must be
-/// stored. Repeating a submission that failed is safe.
+/// stored. In between, when the record names them, `confirm` stores those again that a collection has
+/// removed meanwhile. Repeating a submission that failed is safe.
 ///
 /// # Errors
 /// `wp_codebox_cluster_conflict` if the key stands for a run with another task; those of the message
-/// server.
-pub fn submit(bus: &dyn Bus, record: &Record) -> Result<Submitted, ErrorBody> {
+/// server and of `confirm`.
+pub fn submit(
+    bus: &dyn Bus,
+    record: &Record,
+    confirm: &mut dyn FnMut() -> Result<(), ErrorBody>,
+) -> Result<Submitted, ErrorBody> {
     let made = match bus.create_record(record) {
         Ok(_) => Submitted::Created,
         Err(BusError::Changed) => {
@@ -84,6 +91,13 @@ pub fn submit(bus: &dyn Bus, record: &Record) -> Result<Submitted, ErrorBody> {
         }
         Err(error) => return Err(error.body()),
     };
+    if let Err(error) = confirm() {
+        if made == Submitted::Created {
+            // A node would find the record later, when the caller counts the run as failed.
+            let _ = cancel(bus, &record.key);
+        }
+        return Err(error);
+    }
     let id = format!("{}.0", record.key.run);
     bus.publish(&record.queue, &record.key, &id)
         .map_err(|e| e.body())?;
@@ -118,8 +132,8 @@ enum Heard {
 }
 
 /// Follows a run to its end and returns its last record. `cancelled` is asked once a second; when it
-/// returns true, the end of the run is asked for. A server that does not answer is asked again for
-/// at most `patience`.
+/// returns true, the end of the run is asked for. `seen` is called at least once a second. A server that
+/// does not answer is asked again for at most `patience`.
 ///
 /// # Errors
 /// The server did not answer for too long, or the record is gone.
@@ -153,12 +167,14 @@ pub fn follow(
                         epoch: row.value.epoch,
                     },
                 };
-                if last.as_ref() != Some(&now) {
+                if last.as_ref() == Some(&now) {
+                    seen(Seen::Nothing);
+                } else {
                     last = Some(now.clone());
                     seen(now);
                 }
             }
-            Ok(Heard::Event(event)) if event.is_empty() => {}
+            Ok(Heard::Event(event)) if event.is_empty() => seen(Seen::Nothing),
             Ok(Heard::Event(event)) => seen(Seen::Event(event)),
             Ok(Heard::Trouble(error)) => {
                 let is_over = match error {
@@ -170,7 +186,7 @@ pub fn follow(
                 }
                 seen(Seen::Trouble(error));
             }
-            Err(_) => {}
+            Err(_) => seen(Seen::Nothing),
         }
     }
 }

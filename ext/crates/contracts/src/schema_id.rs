@@ -116,6 +116,8 @@ pub const LEDGER_VERIFICATION: &str = "wp-codebox/ledger-verification/v1";
 pub const LEDGER_ENTRY_LIST: &str = "wp-codebox/ledger-entry-list/v1";
 /// Result of setting up a message server for a cluster.
 pub const CLUSTER_SETUP: &str = "wp-codebox/cluster-setup/v1";
+/// What `cluster gc` removed.
+pub const CLUSTER_COLLECTION: &str = "wp-codebox/cluster-collection/v1";
 /// Nodes of a cluster.
 pub const CLUSTER_HOST_LIST: &str = "wp-codebox/cluster-host-list/v1";
 /// Result of a command that saves or restores the state of a sandbox.

@@ -15,6 +15,8 @@ pub(crate) enum ClusterCommand {
     Permissions(PermissionsArgs),
     /// List the nodes by their last heartbeat.
     Hosts(HostsArgs),
+    /// Remove records of runs that ended long ago, and objects that no run needs.
+    Gc(GcArgs),
 }
 
 /// Arguments of `cluster setup`.
@@ -56,9 +58,9 @@ pub(crate) struct SetupArgs {
     /// Space for inputs and results of each submitter in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     pub object_space: u64,
-    /// Maximum size of one input or result in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
-    pub object_size: u64,
+    /// Maximum size of one input or result in MiB. [default: 2048, or the object space if that is less]
+    #[arg(long, value_name = "MIB")]
+    pub object_size: Option<u64>,
     /// Allow lower bounds and fewer replicas than there are now.
     #[arg(long)]
     pub shrink: bool,
@@ -134,6 +136,38 @@ pub(crate) struct HostsArgs {
     /// Submitter whose account the credentials are for. [default: the account of the operator]
     #[arg(long, value_name = "NAME")]
     pub submitter: Option<String>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `cluster gc`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The times of the message server count. The bundles of runs are on the hosts that submitted them and \
+stay. An idempotency key can be used again when the record of its run is removed. Objects without a run \
+are seen twice before they are removed, so the command takes as long as --grace; a submission at the \
+same time uploads again what it needs. With --json the output is wp-codebox/cluster-collection/v1.
+
+Examples:
+  wp-codebox cluster gc --nats nats://127.0.0.1:4222 --submitter shop
+  wp-codebox cluster gc --nats nats://127.0.0.1:4222 --submitter shop \\
+    --keep 1d --grace 30m
+
+Exit status: 0; 1 for wrong options; 125 when the server fails or is not set up; 126 when the account \
+may not remove objects of the submitter.")]
+pub(crate) struct GcArgs {
+    #[command(flatten)]
+    pub nats: NatsArgs,
+    /// Submitter whose records and objects are looked through.
+    #[arg(long, value_name = "NAME")]
+    pub submitter: String,
+    /// How long the records of ended runs, with their results and inputs, are kept.
+    #[arg(long, value_name = "DURATION", default_value = "7d")]
+    pub keep: String,
+    /// How long an object must have had no run. Longer than the largest upload takes.
+    #[arg(long, value_name = "DURATION", default_value = "10m")]
+    pub grace: String,
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,

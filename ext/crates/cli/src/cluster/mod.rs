@@ -1,8 +1,9 @@
-//! `wp-codebox cluster`: sets up a message server for a cluster, prints permissions of accounts, and
-//! lists nodes.
+//! `wp-codebox cluster`: sets up the message server for a cluster, prints permissions of accounts, lists
+//! nodes, and removes what no run needs any more.
 
 mod access;
 mod args;
+mod gc;
 
 pub(crate) use access::{NatsArgs, options_of};
 pub(crate) use args::ClusterCommand;
@@ -23,6 +24,8 @@ use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// Time in which a node answers a message or says that it works.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// Default of the maximum size of one object in MiB.
+const LARGEST_OBJECT: u64 = 2048;
 /// Bytes of a mebibyte.
 const MIB: u64 = 1024 * 1024;
 
@@ -33,6 +36,7 @@ pub(crate) fn main(output: &Output, command: &ClusterCommand) -> ExitCode {
             ("cluster permissions", print_permissions(output, args))
         }
         ClusterCommand::Hosts(args) => ("cluster hosts", hosts(output, args)),
+        ClusterCommand::Gc(args) => ("cluster gc", gc::gc(output, args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,7 +55,10 @@ fn set_up(output: &Output, args: &SetupArgs) -> Result<(), ErrorBody> {
             task_bytes: args.task_space.saturating_mul(MIB),
             record_bytes: args.record_space.saturating_mul(MIB),
             objects_bytes: args.object_space.saturating_mul(MIB),
-            object_bytes: args.object_size.saturating_mul(MIB),
+            object_bytes: args
+                .object_size
+                .unwrap_or(LARGEST_OBJECT.min(args.object_space))
+                .saturating_mul(MIB),
         },
         answer_wait: ANSWER_WAIT,
         shrink: match args.shrink {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_cluster::bus::{Bus, BusError, ObjectName};
+use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::held::HeldRun;
 use wp_codebox_cluster::layers::{LayerCache, LayerError, LayerInUse};
 use wp_codebox_cluster::names::RunKey;
@@ -34,7 +35,10 @@ use wp_codebox_control::{SupervisorFrame, write_frame};
 const SECRETS: Duration = Duration::from_secs(20);
 /// How long the result is offered to a message server that does not answer.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Pause before a result is offered again.
+/// How long a node waits for a layer that a collection removed. Its submitter looks for it within the
+/// first part of this time and uploads it within the rest.
+const UPLOADED_AGAIN: Duration = REMOVAL_WINDOW.saturating_mul(3);
+/// Pause before a request is repeated.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// What a node needs to run tasks.
@@ -114,7 +118,7 @@ impl NodeExecutor {
             )));
         }
         // The layers stay in use until the run has ended.
-        let layers = self.layers(record, &task)?;
+        let layers = self.layers(record, &task, held)?;
         let places: BTreeMap<Sha256Hex, PathBuf> = layers
             .iter()
             .map(|(digest, layer)| (digest.clone(), layer.path().to_owned()))
@@ -147,19 +151,25 @@ impl NodeExecutor {
         &self,
         record: &Record,
         task: &ClusterTask,
+        held: &HeldRun,
     ) -> Result<Vec<(Sha256Hex, LayerInUse)>, Trouble> {
-        let objects = self.objects(&record.key);
+        let (objects, submitter) = (self.objects(&record.key), &record.key.submitter);
+        let until = Instant::now() + UPLOADED_AGAIN;
         let mut layers = Vec::new();
         for digest in task.inputs() {
-            let layer = self
-                .parts
-                .cache
-                .get(&objects, &record.key.submitter, &digest)
-                .map_err(|error| match error {
+            let layer = loop {
+                let found = self.parts.cache.get(&objects, submitter, &digest);
+                let is_missing = matches!(found, Err(LayerError::Bus(BusError::Missing { .. })));
+                if is_missing && Instant::now() < until && held.interruption().is_none() {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+                break found.map_err(|error| match error {
                     LayerError::Bus(BusError::Missing { .. }) => Trouble::Task(error.body()),
                     LayerError::Bus(_) | LayerError::Cache { .. } => Trouble::Host(error.body()),
                     other => Trouble::of(other.body()),
                 })?;
+            };
             layers.push((digest, layer));
         }
         Ok(layers)

@@ -6,10 +6,11 @@ use crate::cluster::options_of;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey, Store};
 use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
 use wp_codebox_cluster::bus::{Answering, Bus, BusError};
+use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::layers::{LayerStore, PackRules};
 use wp_codebox_cluster::names::{Capability, NodeName, Queue, RunKey, SubmitterName};
 use wp_codebox_cluster::nats::{NatsBus, Party};
@@ -53,7 +54,10 @@ impl Placer for ClusterPlacer {
             submitter,
             run: run.request.run_id.clone(),
         };
-        let (task, values) = upload(run, &bus, &key)?;
+        let objects = SubmitterObjects::new(bus.as_ref(), &key.submitter);
+        let store = LayerStore::remembering(run.scratch, &run.state.path().join(DIGESTS));
+        let (mut upload, values) = Upload::of(run, &objects, &store)?;
+        let task = upload.task.clone();
         let record = Record::submitted(
             key.clone(),
             Queue {
@@ -67,14 +71,14 @@ impl Placer for ClusterPlacer {
         );
         // Before the task is in a queue: a node asks as soon as it has claimed it.
         let _answering = answer(&bus, &key, &nodes, values)?;
-        if submit(bus.as_ref(), &record)? == Submitted::Existing {
+        if submit(bus.as_ref(), &record, &mut || upload.confirm())? == Submitted::Existing {
             event(
                 EventType::Observed,
                 None,
                 json!({"id": "placement", "type": "placement", "existing": true}),
             )?;
         }
-        let ended = self.follow(run, &bus, &key, event)?;
+        let ended = self.follow(run, &bus, &key, upload, event)?;
         match &ended.state {
             State::Terminal {
                 end: End::Result { .. },
@@ -99,6 +103,7 @@ impl ClusterPlacer {
         run: &PlacedRun<'_>,
         bus: &Arc<dyn Bus>,
         key: &RunKey,
+        upload: Upload<'_>,
         event: &mut RecordEvent<'_>,
     ) -> Result<Record, ErrorBody> {
         let patience = Duration::from_millis(run.placement.patience_ms);
@@ -108,26 +113,37 @@ impl ClusterPlacer {
                 failed.get_or_insert(error);
             }
         };
+        // A collection that read the records before this run had one can remove its objects until then.
+        let (began, mut unconfirmed) = (Instant::now(), Some(upload));
         let ended = follow(
             bus,
             key,
             patience,
             &|| run.cancellation.reason().is_some(),
-            &mut |seen| match seen {
-                // Until a node has claimed the run, its journal is empty, and its state `queued`.
-                Seen::Queued | Seen::Trouble(_) => {}
-                Seen::Claimed { by, epoch } => record(event(
-                    EventType::Created,
-                    None,
-                    json!({"runtimeId": key.run, "backend": "cluster", "node": by.node, "epoch": epoch}),
-                )),
-                Seen::Event(bytes) => {
-                    if let Ok(seen) = serde_json::from_slice::<LifecycleEvent>(&bytes) {
-                        record(event(
-                            seen.kind,
-                            seen.execution_id.as_ref(),
-                            Value::Object(seen.data),
-                        ));
+            &mut |seen| {
+                if began.elapsed() >= REMOVAL_WINDOW
+                    && let Some(upload) = &mut unconfirmed
+                    && !is_unreachable(&upload.confirm())
+                {
+                    // What cannot be uploaded again ends the run on its node, if it needs it.
+                    unconfirmed = None;
+                }
+                match seen {
+                    // Until a node has claimed the run, its journal is empty, and its state `queued`.
+                    Seen::Queued | Seen::Trouble(_) | Seen::Nothing => {}
+                    Seen::Claimed { by, epoch } => record(event(
+                        EventType::Created,
+                        None,
+                        json!({"runtimeId": key.run, "backend": "cluster", "node": by.node, "epoch": epoch}),
+                    )),
+                    Seen::Event(bytes) => {
+                        if let Ok(seen) = serde_json::from_slice::<LifecycleEvent>(&bytes) {
+                            record(event(
+                                seen.kind,
+                                seen.execution_id.as_ref(),
+                                Value::Object(seen.data),
+                            ));
+                        }
                     }
                 }
             },
@@ -140,6 +156,11 @@ impl ClusterPlacer {
     }
 }
 
+fn is_unreachable(result: &Result<(), ErrorBody>) -> bool {
+    let code = result.as_ref().err().map(|error| error.code);
+    code == Some(ErrorCode::ClusterUnreachable)
+}
+
 /// Returns the error of a run that can no longer be followed.
 fn lost(error: &BusError) -> ErrorBody {
     let mut body = error.body();
@@ -149,25 +170,43 @@ fn lost(error: &BusError) -> ErrorBody {
     )
 }
 
-/// Uploads the inputs and the task document.
-fn upload(
-    run: &PlacedRun<'_>,
-    bus: &Arc<dyn Bus>,
-    key: &RunKey,
-) -> Result<(ClusterTask, SecretValues), ErrorBody> {
-    let objects = SubmitterObjects::new(bus.as_ref(), &key.submitter);
-    let store = LayerStore::remembering(run.scratch, &run.state.path().join(DIGESTS));
-    let request = RunRequest {
-        placement: None,
-        ..run.request.clone()
-    };
-    let rules = core_of(&request);
-    let mut inputs = UploadedInputs::new(&objects, &store, request.paths.clone(), rules);
-    let (task, values) = ClusterTask::of_request(request, &mut inputs).map_err(|e| e.body())?;
-    task.put(&objects).map_err(|e| e.body())?;
-    // A collection may have removed a layer that was there a moment ago.
-    inputs.confirm().map_err(|e| e.body())?;
-    Ok((task, values))
+/// The uploaded objects of a task, with what is needed to upload them again.
+struct Upload<'a> {
+    task: ClusterTask,
+    inputs: UploadedInputs<'a>,
+    objects: &'a SubmitterObjects<'a>,
+}
+
+impl<'a> Upload<'a> {
+    /// Uploads the inputs and the task document; also returns the secrets of the task.
+    fn of(
+        run: &PlacedRun<'_>,
+        objects: &'a SubmitterObjects<'a>,
+        store: &'a LayerStore,
+    ) -> Result<(Self, SecretValues), ErrorBody> {
+        let request = RunRequest {
+            placement: None,
+            ..run.request.clone()
+        };
+        let rules = core_of(&request);
+        let mut inputs = UploadedInputs::new(objects, store, request.paths.clone(), rules);
+        let made = ClusterTask::of_request(request, &mut inputs);
+        let (task, values) = made.map_err(|e| e.body())?;
+        task.put(objects).map_err(|e| e.body())?;
+        let upload = Self {
+            task,
+            inputs,
+            objects,
+        };
+        Ok((upload, values))
+    }
+
+    /// Uploads again what a collection has removed.
+    fn confirm(&mut self) -> Result<(), ErrorBody> {
+        self.inputs.confirm().map_err(|e| e.body())?;
+        self.task.put(self.objects).map_err(|e| e.body())?;
+        Ok(())
+    }
 }
 
 /// Returns the files of WordPress that a guest gets: core, and the theme of a new site.
