@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '7181040eea52b191601af825a33950bc6d5be49d3820577bc51d5c96cd4615a4',
+	'contract_digest' => '37dcc16abe7e3de85885e4f4a4dd761fa202f3002a95cc76cd9806701f8d6ff9',
 ];
