@@ -373,20 +373,31 @@ impl<'a> Node<'a> {
         if expires || sweeper.is_behind() || swept.elapsed() >= self.times.sweep {
             *swept = Instant::now();
             self.refresh_queues()?;
-            if self.is_first(&hosts) {
-                let queues = self.queues();
+            let queues = self.queues_to_sweep(&hosts);
+            if !queues.is_empty() {
                 sweeper.pass(self.bus, &queues, |claimant| self.lease(claimant))?;
             }
         }
         Ok(true)
     }
 
-    /// Returns whether this node is the first by name of those that are alive: one is enough to look
-    /// for lost messages, and two do no harm.
-    fn is_first(&self, hosts: &[Versioned<HostRecord>]) -> bool {
+    /// Returns the queues in which this node looks for lost messages: those that no living node with an
+    /// earlier name serves. One node per queue is enough, and two do no harm.
+    fn queues_to_sweep(&self, hosts: &[Versioned<HostRecord>]) -> Vec<Queue> {
         let me = &self.host.claimant;
-        let mut before = hosts.iter().map(|row| &row.value.claimant);
-        !before.any(|other| other.node < me.node && self.lease(other) == Lease::Live)
+        let before: Vec<&HostRecord> = hosts
+            .iter()
+            .map(|row| &row.value)
+            .filter(|host| {
+                host.claimant.node < me.node && self.lease(&host.claimant) == Lease::Live
+            })
+            .collect();
+        let mut queues = self.queues();
+        queues.retain(|queue| {
+            let serves = |host: &&HostRecord| host.capabilities.contains(&queue.capability);
+            !before.iter().any(serves)
+        });
+        queues
     }
 }
 

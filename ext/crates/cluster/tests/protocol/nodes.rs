@@ -3,7 +3,7 @@
 use crate::memory::{Memory, record, submitter};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wp_codebox_cluster::bus::{Bus, ObjectName};
 use wp_codebox_cluster::held::{HeldRun, Interruption};
 use wp_codebox_cluster::host::HostRecord;
@@ -314,4 +314,42 @@ fn node_whose_name_another_process_has_taken_ends_and_interrupts_its_run() {
         let error = running.join().unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::ClusterConflict);
     });
+}
+
+#[test]
+fn lost_message_is_replaced_although_a_node_with_an_earlier_name_serves_other_queues() {
+    let server = Memory::default();
+    let tool = Tool {
+        server: &server,
+        run: &|_, _| Outcome::Succeeded,
+    };
+    let stop = Stop::default();
+    let (joined, join) = mpsc::channel();
+    let joined = Mutex::new(joined);
+    let notice = |notice: Notice| {
+        if notice == Notice::Joined {
+            joined.lock().unwrap().send(()).unwrap();
+        }
+    };
+    let times = Times {
+        lease: Duration::from_secs(60),
+        ..TIMES
+    };
+    let key = submit_run(&server, "one");
+    server.lose_messages();
+    std::thread::scope(|scope| {
+        let mut other = host("a", 1);
+        other.capabilities = vec![Capability::new("gpu").unwrap()];
+        for host in [other, host("b", 1)] {
+            let node = Node::new(&server, host, times, &tool, &notice, &stop);
+            scope.spawn(move || node.run(None).unwrap());
+            join.recv().unwrap();
+        }
+        let until = Instant::now() + Duration::from_secs(30);
+        while !server.present(&key).is_terminal() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        stop.ask();
+    });
+    assert!(server.present(&key).is_terminal());
 }
