@@ -16,6 +16,7 @@ pub mod nats;
 pub mod node;
 pub mod objects;
 pub mod record;
+mod rest;
 pub mod result;
 pub mod schedule;
 pub mod seal;

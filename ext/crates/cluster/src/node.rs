@@ -10,6 +10,7 @@ use crate::host::HostRecord;
 use crate::lease::{Lease, Leases};
 use crate::names::{NodeName, Queue};
 use crate::record::{Claimant, Versioned};
+use crate::rest::Rest;
 use crate::schedule::Schedule;
 use crate::sweep::Sweeper;
 use crate::work::{self, Executor, Worked, Worker};
@@ -36,6 +37,9 @@ pub struct Times {
     pub sweep: Duration,
     /// How long the end of a run is offered to a server that does not answer.
     pub patience: Duration,
+    /// How long the node takes no runs after it gave one up; twice as long after each further one, and
+    /// at most a minute. A node with a full disk would otherwise use up the tries of every task.
+    pub rest: Duration,
 }
 
 impl Default for Times {
@@ -45,6 +49,7 @@ impl Default for Times {
             lease: Duration::from_secs(10),
             sweep: Duration::from_secs(10),
             patience: Duration::from_secs(600),
+            rest: Duration::from_secs(2),
         }
     }
 }
@@ -82,6 +87,7 @@ pub struct Node<'a> {
     held: HeldRuns,
     queues: Mutex<Vec<Queue>>,
     beats: AtomicU64,
+    rest: Mutex<Rest>,
     stop: &'a Stop,
 }
 
@@ -136,6 +142,7 @@ impl<'a> Node<'a> {
             held: HeldRuns::default(),
             queues: Mutex::default(),
             beats: AtomicU64::new(0),
+            rest: Mutex::new(Rest::new(times.rest)),
             stop,
         }
     }
@@ -243,6 +250,10 @@ impl<'a> Node<'a> {
                 while ends.try_recv().is_ok() {
                     running -= 1;
                 }
+                if let Some(left) = self.rest().left(Instant::now()) {
+                    self.stop.wait(left.min(PAUSE));
+                    continue;
+                }
                 if running >= self.host.capacity {
                     if ends.recv_timeout(PAUSE).is_ok() {
                         running -= 1;
@@ -303,12 +314,19 @@ impl<'a> Node<'a> {
             pause: work::PAUSE,
         };
         match worker.work(delivery) {
-            Ok(worked) => (self.notice)(Notice::Worked {
-                run: delivery.key().run.to_string(),
-                worked,
-            }),
+            Ok(worked) => {
+                self.rest().note(Instant::now(), &worked);
+                (self.notice)(Notice::Worked {
+                    run: delivery.key().run.to_string(),
+                    worked,
+                });
+            }
             Err(error) => (self.notice)(Notice::Trouble(error)),
         }
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // --- pulse ---------------------------------------------------------------------------------

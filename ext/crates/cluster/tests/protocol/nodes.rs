@@ -19,6 +19,7 @@ const TIMES: Times = Times {
     lease: Duration::from_millis(400),
     sweep: Duration::from_millis(50),
     patience: Duration::from_secs(60),
+    rest: Duration::from_secs(3_600),
 };
 
 fn host(name: &str, capacity: u32) -> HostRecord {
@@ -352,4 +353,46 @@ fn lost_message_is_replaced_although_a_node_with_an_earlier_name_serves_other_qu
         stop.ask();
     });
     assert!(server.present(&key).is_terminal());
+}
+
+#[test]
+fn node_that_cannot_run_a_task_leaves_the_next_tries_to_other_nodes() {
+    struct Broken;
+    impl Executor for Broken {
+        fn execute(&self, _: &Record, _: &HeldRun) -> Result<End, ErrorBody> {
+            Err(ErrorBody::new(
+                ErrorCode::StateDirInvalid,
+                "the disk is full",
+            ))
+        }
+    }
+    let server = Memory::default();
+    let good = Tool {
+        server: &server,
+        run: &|_, _| Outcome::Succeeded,
+    };
+    let stop = Stop::default();
+    let (released, releases) = mpsc::channel();
+    let released = Mutex::new(released);
+    let notice = |notice: Notice| {
+        if let Notice::Worked {
+            worked: Worked::Released(error),
+            ..
+        } = notice
+        {
+            released.lock().unwrap().send(error.code).unwrap();
+        }
+    };
+    let key = submit_run(&server, "one");
+    std::thread::scope(|scope| {
+        let broken = Node::new(&server, host("a", 1), TIMES, &Broken, &notice, &stop);
+        scope.spawn(move || broken.run(None).unwrap());
+        assert_eq!(releases.recv().unwrap(), ErrorCode::StateDirInvalid);
+        let node = Node::new(&server, host("b", 1), TIMES, &good, &notice, &stop);
+        scope.spawn(move || node.run(None).unwrap());
+        let record = ended(&server, &key);
+        stop.ask();
+        assert_eq!(record.epoch, 2);
+    });
+    assert!(releases.try_recv().is_err(), "it took the run again");
 }
