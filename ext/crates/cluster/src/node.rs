@@ -35,7 +35,7 @@ pub struct Times {
     pub lease: Duration,
     /// Interval at which lost messages are looked for.
     pub sweep: Duration,
-    /// How long the end of a run is offered to a server that does not answer.
+    /// How long the end of a run is offered to a server that does not answer or is full.
     pub patience: Duration,
     /// How long the node takes no runs after it gave one up; twice as long after each further one, and
     /// at most a minute. A node with a full disk would otherwise use up the tries of every task.

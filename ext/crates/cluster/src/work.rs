@@ -60,7 +60,7 @@ pub struct Worker<'a> {
     pub lease: &'a (dyn Fn(&Claimant) -> Lease + Sync),
     /// Runs the tasks.
     pub executor: &'a dyn Executor,
-    /// How long a request to a server that does not answer is repeated.
+    /// How long the end of a run is offered to a server that does not answer or is full.
     pub patience: Duration,
     /// Pause before each repetition.
     pub pause: Duration,
@@ -177,7 +177,11 @@ impl Worker<'_> {
             });
             match attempt {
                 Err(BusError::Changed) => {}
-                Err(BusError::Unreachable { .. }) if Instant::now() < until => {
+                // The server may come back, and a full stream or disk may get room. Without the end, the
+                // next claim would run the task again.
+                Err(BusError::Unreachable { .. } | BusError::Full { .. })
+                    if Instant::now() < until =>
+                {
                     std::thread::sleep(self.pause);
                 }
                 other => return other,
