@@ -1,8 +1,10 @@
 //! Leases: whether the process that claimed a run is alive, as this host sees it.
 //!
 //! A heartbeat counts when its revision changes. The time since the last change is measured with the
-//! monotonic clock of this host; no time of another host and no expiry on the server is used. A
-//! lease that expires too early costs a repeated run, never a second end: the epoch decides.
+//! monotonic clock of this host; no time of another host and no expiry on the server is used. It counts
+//! only up to the last look at the heartbeats: a host that was stopped or cut off does not take the
+//! others for dead because it did not see them. A lease that expires too early costs a repeated run,
+//! never a second end: the epoch decides.
 
 use crate::host::HostRecord;
 use crate::names::NodeName;
@@ -23,6 +25,8 @@ pub enum Lease {
 #[derive(Debug)]
 pub struct Leases {
     limit: Duration,
+    /// Time of the last look at the heartbeats.
+    observed: Duration,
     seen: BTreeMap<NodeName, Seen>,
 }
 
@@ -41,6 +45,7 @@ impl Leases {
     pub const fn new(limit: Duration) -> Self {
         Self {
             limit,
+            observed: Duration::ZERO,
             seen: BTreeMap::new(),
         }
     }
@@ -48,6 +53,7 @@ impl Leases {
     /// Takes note of the present heartbeats. `now` is the time since some start, by the monotonic
     /// clock.
     pub fn observe(&mut self, now: Duration, hosts: &[Versioned<HostRecord>]) {
+        self.observed = now;
         let mut beats = BTreeMap::new();
         for host in hosts {
             let claimant = &host.value.claimant;
@@ -75,10 +81,10 @@ impl Leases {
     }
 
     /// Returns whether a node was found to be gone since the last call.
-    pub fn expires(&mut self, now: Duration) -> bool {
+    pub fn expires(&mut self) -> bool {
         let mut expires = false;
         for seen in self.seen.values_mut() {
-            if !seen.is_told && now.saturating_sub(seen.since) >= self.limit {
+            if !seen.is_told && self.observed.saturating_sub(seen.since) >= self.limit {
                 seen.is_told = true;
                 expires = true;
             }
@@ -96,7 +102,8 @@ impl Leases {
         });
         let other = |(instance, _): &(String, Revision)| *instance != claimant.instance;
         // A node takes its name over from an earlier process only when that one is dead.
-        if seen.beat.as_ref().is_some_and(other) || now.saturating_sub(seen.since) >= self.limit {
+        let unseen = self.observed.saturating_sub(seen.since);
+        if seen.beat.as_ref().is_some_and(other) || unseen >= self.limit {
             return Lease::Expired;
         }
         Lease::Live
@@ -144,13 +151,30 @@ mod tests {
         leases.observe(at(0), &[beat("1", 5)]);
         leases.observe(at(9), &[beat("1", 5)]);
         assert_eq!(leases.lease(at(9), &claimant("1")), Lease::Live);
+        assert!(!leases.expires());
+        leases.observe(at(10), &[beat("1", 5)]);
         assert_eq!(leases.lease(at(10), &claimant("1")), Lease::Expired);
-        assert!(leases.expires(at(10)));
-        assert!(!leases.expires(at(11)));
-        leases.observe(at(10), &[beat("1", 6)]);
-        assert!(!leases.expires(at(19)));
-        assert!(leases.expires(at(20)));
-        assert_eq!(leases.lease(at(19), &claimant("1")), Lease::Live);
+        assert!(leases.expires());
+        assert!(!leases.expires());
+        leases.observe(at(11), &[beat("1", 6)]);
+        assert_eq!(leases.lease(at(11), &claimant("1")), Lease::Live);
+        leases.observe(at(20), &[beat("1", 6)]);
+        assert!(!leases.expires());
+        leases.observe(at(21), &[beat("1", 6)]);
+        assert!(leases.expires());
+    }
+
+    #[test]
+    fn lease_does_not_expire_while_this_host_is_cut_off() {
+        let mut leases = Leases::new(LIMIT);
+        leases.observe(at(0), &[beat("1", 5)]);
+        // No look at the heartbeats for a minute; then a message comes before the next look.
+        assert_eq!(leases.lease(at(60), &claimant("1")), Lease::Live);
+        leases.observe(at(61), &[beat("1", 9)]);
+        assert_eq!(leases.lease(at(61), &claimant("1")), Lease::Live);
+        // Control: the other process is dead, and its revision shows that.
+        leases.observe(at(71), &[beat("1", 9)]);
+        assert_eq!(leases.lease(at(71), &claimant("1")), Lease::Expired);
     }
 
     #[test]
@@ -166,11 +190,17 @@ mod tests {
     #[test]
     fn node_without_a_heartbeat_is_given_the_limit_from_the_first_question_or_its_removal() {
         let mut leases = Leases::new(LIMIT);
+        leases.observe(at(50), &[]);
         assert_eq!(leases.lease(at(50), &claimant("1")), Lease::Live);
+        leases.observe(at(59), &[]);
+        assert_eq!(leases.lease(at(59), &claimant("1")), Lease::Live);
+        leases.observe(at(60), &[]);
         assert_eq!(leases.lease(at(60), &claimant("1")), Lease::Expired);
         leases.observe(at(60), &[beat("1", 7)]);
         leases.observe(at(61), &[]);
+        leases.observe(at(70), &[]);
         assert_eq!(leases.lease(at(70), &claimant("1")), Lease::Live);
+        leases.observe(at(71), &[]);
         assert_eq!(leases.lease(at(71), &claimant("1")), Lease::Expired);
     }
 }

@@ -387,7 +387,7 @@ impl<'a> Node<'a> {
         if keep {
             *answered = Instant::now();
         }
-        let expires = self.leases().expires(self.began.elapsed());
+        let expires = self.leases().expires();
         if expires || sweeper.is_behind() || swept.elapsed() >= self.times.sweep {
             *swept = Instant::now();
             self.refresh_queues()?;
