@@ -57,18 +57,18 @@ pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
 
 /// Creates the run of a record and puts its message into its queue. The objects of the task must be
 /// stored. In between, when the record names them, `confirm` stores those again that a collection has
-/// removed meanwhile. Repeating a submission that failed is safe.
+/// removed meanwhile. Repeating a submission that failed is safe. A run that is refused leaves no record.
 ///
 /// # Errors
-/// `wp_codebox_cluster_conflict` if the key stands for a run with another task; those of the message
-/// server and of `confirm`.
+/// `wp_codebox_cluster_conflict` if the key stands for a run with another task; those of `confirm` and
+/// of the message server. After `wp_codebox_cluster_unreachable` the run may exist.
 pub fn submit(
     bus: &dyn Bus,
     record: &Record,
     confirm: &mut dyn FnMut() -> Result<(), ErrorBody>,
 ) -> Result<Submitted, ErrorBody> {
-    let made = match bus.create_record(record) {
-        Ok(_) => Submitted::Created,
+    let created = match bus.create_record(record) {
+        Ok(revision) => Some(revision),
         Err(BusError::Changed) => {
             let present = bus.record(&record.key).map_err(|e| e.body())?;
             let Some(present) = present else {
@@ -87,21 +87,26 @@ pub fn submit(
             if present.value.state != State::Queued {
                 return Ok(Submitted::Existing);
             }
-            Submitted::Existing
+            None
         }
         Err(error) => return Err(error.body()),
     };
-    if let Err(error) = confirm() {
-        if made == Submitted::Created {
-            // A node would find the record later, when the caller counts the run as failed.
-            let _ = cancel(bus, &record.key);
-        }
-        return Err(error);
-    }
     let id = format!("{}.0", record.key.run);
-    bus.publish(&record.queue, &record.key, &id)
-        .map_err(|e| e.body())?;
-    Ok(made)
+    let publish = || {
+        let published = bus.publish(&record.queue, &record.key, &id);
+        published.map_err(|e| e.body())
+    };
+    match (confirm().and_then(|()| publish()), created) {
+        (Ok(()), Some(_)) => Ok(Submitted::Created),
+        (Ok(()), None) => Ok(Submitted::Existing),
+        (Err(error), Some(revision)) if error.code != ErrorCode::ClusterUnreachable => {
+            // With its record, a node would put the message into the queue later and run the task, although
+            // its submitter was told that it does not run.
+            let _ = bus.remove_record(&record.key, revision);
+            Err(error)
+        }
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// Asks for the end of a run. A node that has it ends it and stores its work.
