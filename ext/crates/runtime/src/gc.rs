@@ -25,7 +25,7 @@ pub use report::{
 use crate::disk::disk_bytes;
 use crate::markers::take_lease;
 use crate::reap::{Settled, settle_dead};
-use crate::run_dir::io;
+use crate::run_dir::{REMOVING, io};
 use crate::{RunDirError, RunRecord, StateDir, reap_dead, rfc3339};
 use removal::{failed, item, list_failed, open, remove, seconds_ago, touched};
 use rustix::fs::{FlockOperation, OFlags};
@@ -34,8 +34,6 @@ use std::time::Duration;
 use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Name prefix of run directories being removed.
-const REMOVING: &str = ".removing-";
 /// Age above which an unfinished bundle is removed. The longest allowed run is shorter, so the
 /// process that wrote the bundle must be dead.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);

@@ -10,7 +10,9 @@
 //! dead run, whatever files the run has.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
-use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
+use crate::run_record::{
+    Ending, LiveRecord, NewRun, RecordedWork, RunRecord, replace_file, unfinished,
+};
 use crate::run_usage::USAGE_FILE;
 use crate::supervisor_death::CRASH;
 use crate::{StateDir, StateDirError};
@@ -20,7 +22,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::remove_tree_in;
-use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, RunResult, SiteId};
+use wp_codebox_contracts::{
+    CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, RunId, RunResult, SiteId,
+};
 
 /// File with the result of the run, which can be read after the run's caller has disconnected.
 pub const RESULT_FILE: &str = "result.json";
@@ -31,6 +35,9 @@ pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Directory in the run directory that contains the recovery bundle, as `salvage/<run_id>/`. The
 /// recovery bundle is used only if the supervisor process dies before it writes the run's bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
+
+/// Name prefix of run directories being removed.
+pub(crate) const REMOVING: &str = ".removing-";
 
 /// Reason why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +55,12 @@ pub enum RunDirError {
         active: usize,
         /// Maximum number of runs of the site that may be alive.
         limit: usize,
+    },
+    /// A process of this host has the run, so it cannot be repeated now.
+    #[error("another process of this host has the run {run_id} already")]
+    Alive {
+        /// Id of the run.
+        run_id: RunId,
     },
     /// A file or directory of the run, or the list of active runs, cannot be created or read.
     #[error("this process cannot {what} in the state directory")]
@@ -70,6 +83,13 @@ impl RunDirError {
                     .with("active", *active)
                     .with("limit", *limit)
             }
+            RunDirError::Alive { run_id } => ErrorBody::new(
+                ErrorCode::ClusterConflict,
+                self.to_string(),
+            )
+            .hint(format!(
+                "wait until it has ended; `wp-codebox runs get {run_id}` shows it and its result"
+            )),
             RunDirError::Io { source, .. } => {
                 ErrorBody::new(ErrorCode::StateDirInvalid, format!("{self}: {source}"))
                     .hint("check free space and permissions of the state directory")
@@ -95,6 +115,9 @@ impl RunDir {
     /// Creates the directory of a new run and locks its file `lease`. Fails if `limit` runs of the
     /// site are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
     /// refused because of another call that is refused itself.
+    ///
+    /// A run of a cluster keeps its id when its submitter repeats it, so its new directory replaces
+    /// that of an earlier attempt which has ended.
     pub fn create(
         state: &StateDir,
         site: &SiteId,
@@ -105,6 +128,7 @@ impl RunDir {
         let active = state.ensure(&["sites", site.as_str(), "active"])?;
         let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
         let marker = active.join(run.run_id.as_str());
+        let path = runs.join(run.run_id.as_str());
         let mark = {
             let _turn = lock_site(&active).map_err(io("wait until other runs have started"))?;
             let running = count_alive(&active).map_err(io("list the active runs"))?;
@@ -114,9 +138,11 @@ impl RunDir {
                     limit,
                 });
             }
+            if run.work.is_placed {
+                discard_earlier(&marker, &path, &run.run_id)?;
+            }
             make_marker(&active, &run.run_id).map_err(io("create the marker of the run"))?
         };
-        let path = runs.join(run.run_id.as_str());
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
             // If the marker cannot be removed, a later call of `reap_dead` settles the run.
             let _ = fs::remove_file(&marker);
@@ -216,6 +242,34 @@ impl RunDir {
         }
         fs::remove_file(&self.marker).map_err(io("remove the marker of the run"))
     }
+}
+
+/// Removes the directory of an earlier attempt at a run of a cluster, if it has ended. The caller
+/// holds the lock of the site, so no process can create the run's marker meanwhile. A run without a
+/// marker has its final record, or a garbage collection holds its file `lease`.
+fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), RunDirError> {
+    let failed = io("remove the directory of an earlier attempt");
+    let alive = || RunDirError::Alive {
+        run_id: run_id.clone(),
+    };
+    if fs::exists(marker).map_err(&failed)? {
+        return Err(alive());
+    }
+    // A run of this host alone stays, and the caller fails to create its directory. A supervisor that
+    // died before it wrote the record left no work in it.
+    let is_earlier = |work: &RecordedWork| work.is_placed || *work == RecordedWork::default();
+    if !RunRecord::read(path).is_some_and(|record| is_earlier(&record.work)) {
+        return Ok(());
+    }
+    let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
+        return Err(alive());
+    };
+    // The rename first: a directory that is removed in part would look like a damaged run. A
+    // garbage collection removes one that stays under the other name.
+    let hidden = path.with_file_name(format!("{REMOVING}{run_id}"));
+    fs::rename(path, &hidden)
+        .and_then(|()| fs::remove_dir_all(&hidden))
+        .map_err(failed)
 }
 
 /// Treatment of the scratch directory when a run is settled.

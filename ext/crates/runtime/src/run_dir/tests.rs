@@ -192,3 +192,54 @@ fn run_start_above_the_limit_is_refused_until_a_run_ends() {
         .unwrap();
     assert!(RunDir::create(&state, &site, &new(2), 1).is_ok());
 }
+
+#[test]
+fn run_of_a_cluster_is_repeated_under_its_id_after_it_has_ended_and_a_run_of_this_host_is_not() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let placed = NewRun {
+        work: RecordedWork {
+            is_placed: true,
+            ..RecordedWork::default()
+        },
+        ..new(1)
+    };
+    let first = RunDir::create(&state, &site, &placed, 8).unwrap();
+    fs::write(first.path().join("first"), "").unwrap();
+    let error = RunDir::create(&state, &site, &placed, 8).unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::ClusterConflict);
+    assert!(first.path().join("first").exists());
+    first
+        .settle(ended(Outcome::Failed, "x"), Scratch::Remove)
+        .unwrap();
+    let second = RunDir::create(&state, &site, &placed, 8).unwrap();
+    assert!(!second.path().join("first").exists());
+    // Its supervisor dies; then that of a third attempt, before it has written its record.
+    drop(second);
+    assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
+    let third = RunDir::create(&state, &site, &placed, 8).unwrap();
+    fs::remove_file(third.path().join("run.json")).unwrap();
+    drop(third);
+    assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
+    RunDir::create(&state, &site, &placed, 8).unwrap();
+
+    let mut local = new(2);
+    local.work.checks.push("true".to_owned());
+    RunDir::create(&state, &site, &local, 8)
+        .unwrap()
+        .settle(ended(Outcome::Succeeded, "done"), Scratch::Remove)
+        .unwrap();
+    let same = NewRun {
+        run_id: run(2),
+        ..placed
+    };
+    for repeated in [&local, &same] {
+        RunDir::create(&state, &site, repeated, 8).unwrap_err();
+    }
+    let runs = temp.path().join("state/sites/s/runs");
+    let record = RunRecord::read(&runs.join(run(2).as_str())).unwrap();
+    assert_eq!(record.outcome, Some(Outcome::Succeeded));
+    let hidden = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(REMOVING);
+    assert!(!fs::read_dir(runs).unwrap().flatten().any(hidden));
+}
