@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey, Store};
 use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
-use wp_codebox_cluster::bus::{Answering, Bus, BusError};
+use wp_codebox_cluster::bus::{Answering, Bus};
 use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::layers::{LayerStore, PackRules};
 use wp_codebox_cluster::names::{Capability, NodeName, Queue, RunKey, SubmitterName};
@@ -30,6 +30,8 @@ use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
 
 /// Directory in the state directory with the digests of unchanged inputs.
 const DIGESTS: &str = "layer-digests";
+/// Pause before a request to a message server that did not answer is repeated.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Sends runs to the cluster that their placement names.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +73,10 @@ impl Placer for ClusterPlacer {
         );
         // Before the task is in a queue: a node asks as soon as it has claimed it.
         let _answering = answer(&bus, &key, &nodes, values)?;
-        if submit(bus.as_ref(), &record, &mut || upload.confirm())? == Submitted::Existing {
+        let submitted = patiently(run, || {
+            submit(bus.as_ref(), &record, &mut || upload.confirm())
+        });
+        if submitted? == Submitted::Existing {
             event(
                 EventType::Observed,
                 None,
@@ -83,7 +88,7 @@ impl Placer for ClusterPlacer {
             State::Terminal {
                 end: End::Result { .. },
                 ..
-            } => take(run, &bus, &ended, &task, &nodes),
+            } => patiently(run, || take(run, &bus, &ended, &task, &nodes)),
             State::Terminal {
                 end: End::Error { error },
                 ..
@@ -148,7 +153,7 @@ impl ClusterPlacer {
                 }
             },
         );
-        let ended = ended.map_err(|error| lost(&error))?;
+        let ended = ended.map_err(|error| lost(error.body()))?;
         match failed {
             None => Ok(ended),
             Some(error) => Err(error),
@@ -161,11 +166,30 @@ fn is_unreachable(result: &Result<(), ErrorBody>) -> bool {
     code == Some(ErrorCode::ClusterUnreachable)
 }
 
+/// Repeats a step of a run that exists, or may exist, while the message server does not answer, for as
+/// long as the placement says. A run that was cancelled does not wait.
+fn patiently<T>(
+    run: &PlacedRun<'_>,
+    mut step: impl FnMut() -> Result<T, ErrorBody>,
+) -> Result<T, ErrorBody> {
+    let until = Instant::now() + Duration::from_millis(run.placement.patience_ms);
+    loop {
+        match step() {
+            Err(error) if error.code == ErrorCode::ClusterUnreachable => {
+                if Instant::now() >= until || run.cancellation.reason().is_some() {
+                    return Err(lost(error));
+                }
+                std::thread::sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Returns the error of a run that can no longer be followed.
-fn lost(error: &BusError) -> ErrorBody {
-    let mut body = error.body();
-    body.message = format!("the run can no longer be followed: {}", body.message);
-    body.hint(
+fn lost(mut error: ErrorBody) -> ErrorBody {
+    error.message = format!("the run can no longer be followed: {}", error.message);
+    error.hint(
         "the run may go on; submit it again with the same --idempotency-key to get its result",
     )
 }
