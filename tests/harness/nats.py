@@ -266,10 +266,11 @@ class Client:
                 self.send("PONG\r\n")
 
     def request(self, subject, body=""):
-        """Returns the JSON answer to a request."""
+        """Returns the JSON answer to a request with a text or bytes."""
         self.ids += 1
         reply = f"{self.inbox}.{self.ids}"
-        self.send(f"SUB {reply} {self.ids}\r\nPUB {subject} {reply} {len(body)}\r\n{body}\r\n")
+        data = body.encode() if isinstance(body, str) else body
+        self.socket.sendall(f"SUB {reply} {self.ids}\r\nPUB {subject} {reply} {len(data)}\r\n".encode() + data + b"\r\n")
         answer = json.loads(self.message()[2])
         self.send(f"UNSUB {self.ids}\r\n")
         return answer

@@ -15,8 +15,8 @@ SMALL = ("--task-space", "16", "--record-space", "16", "--object-space", "512", 
 class Node:
     """One node. `prefix` are words before its command line, such as those of a network namespace."""
 
-    def __init__(self, nodes, name, options=(), prefix=()):
-        self.nodes, self.name, self.options, self.prefix = nodes, name, options, prefix
+    def __init__(self, nodes, name, options=(), prefix=(), url=None):
+        self.nodes, self.name, self.options, self.prefix, self.url = nodes, name, options, prefix, url
         self.directory = os.path.join(nodes.directory, name)
         self.state = nodes.own(os.path.join(self.directory, "state"))
         self.layers = nodes.own(os.path.join(self.directory, "layers"))
@@ -25,15 +25,33 @@ class Node:
 
     def start(self):
         """Starts the process and waits until it has joined; it keeps its directories."""
-        argv = [*self.prefix, self.nodes.environment["CODEBOX"], "node", "--name", self.name, *self.nodes.server(), "--state", self.state,
+        return self.spawn().joined()
+
+    def argv(self):
+        return [*self.prefix, self.nodes.environment["CODEBOX"], "node", "--name", self.name, *self.nodes.server(self.url), "--state", self.state,
                 "--layers", self.layers, "--launcher", self.nodes.environment["CODEBOX_LAUNCH"], "--share", self.nodes.environment["CODEBOX_SHARE"],
                 "--php", self.nodes.environment["CODEBOX_PHP"], "--json", *self.options]
+
+    def spawn(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.starts += 1
-        poll_until(lambda: self.process.poll() is not None or len(self.events("joined")) == self.starts, seconds=60, what=f"{self.name}: {self.text()}")
+        return self
+
+    def joined(self):
+        poll_until(lambda: self.process.poll() is not None or len(self.events("joined")) == self.starts, seconds=60, what=f"{self.name} has not joined")
         must(self.process.poll() is None, f"{self.name} ended: {self.text()}")
         self.key = self.events("joined")[-1]["key"]
+        return self
+
+    def like(self, other, submitter="team"):
+        """Takes template and layers of another node, which has run a task of `team`, so that this one need not make them again."""
+        # Neither changes any more, so links will do, unless this node has a disk of its own.
+        form = "-al" if os.stat(other.state).st_dev == os.stat(self.state).st_dev else "-a"
+        for source, target in ((f"{other.state}/templates", self.state), (f"{other.layers}/.", self.layers)):
+            subprocess.run(["cp", form, source, target], check=True)
+        if submitter != "team":
+            os.rename(f"{self.layers}/team", f"{self.layers}/{submitter}")
         return self
 
     def text(self):
@@ -75,17 +93,21 @@ class Nodes:
             shutil.chown(path, self.environment["CODEBOX_OWNER"], self.environment["CODEBOX_OWNER"])
         return path
 
-    def server(self):
-        return [word for url in self.url.split(",") for word in ("--nats", url)] + (["--nats-ca", self.ca] if self.ca else [])
+    def server(self, url=None):
+        return [word for one in (url or self.url).split(",") for word in ("--nats", one)] + (["--nats-ca", self.ca] if self.ca else [])
+
+    def make(self, name, *options, prefix=(), url=None):
+        """Returns a node that has not started. `url` is the address of the server for this node alone."""
+        node = self.nodes[name] = Node(self, name, options, prefix, url)
+        return node
 
     def add(self, name, *options, prefix=()):
-        node = self.nodes[name] = Node(self, name, options, prefix)
-        return node.start()
+        return self.make(name, *options, prefix=prefix).start()
 
-    def placement(self, submitter="team", keys=None):
+    def placement(self, submitter="team", keys=None, url=None):
         """Options of a command that sends its runs to the cluster."""
         keys = keys or {name: node.key for name, node in self.nodes.items()}
-        return ["--placement", "cluster", *self.server(), "--submitter", submitter, *(f"--node-key={name}={key}" for name, key in keys.items())]
+        return ["--placement", "cluster", *self.server(url), "--submitter", submitter, *(f"--node-key={name}={key}" for name, key in keys.items())]
 
     def close(self):
         for node in self.nodes.values():

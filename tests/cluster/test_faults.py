@@ -1,0 +1,213 @@
+"""Nodes and submitters that die, lose their connection, or are cut off between each pair of their steps, with real servers and processes.
+
+The pure protocol is tested in ext/crates/cluster/tests/protocol. Here a proxy stops one party at one message. All cases of a test wait at the same
+time, because each waits for a lease or for the server to deliver a message again.
+"""
+
+import os
+
+import pytest
+
+from harness import must, poll_until
+from harness.cluster import World
+from harness.faults import Fault
+
+#: Steps of a node: the message that the fault waits for.
+NODE_STEPS = {
+    "fetch": {"subject": r"\$JS\.ACK\..*", "down": True},
+    "claim": {"subject": r"records\..*", "content": '"state":"claimed"'},
+    "beat": {"subject": r"hosts\..*", "content": '"running":1'},
+    "part": {"subject": r"objects\.team\.result\..*\.part\.0"},
+    "result": {"subject": r"objects\.team\.result\..*\.end"},
+    "end": {"subject": r"records\..*", "content": '"state":"terminal"'},
+    "answer": {"subject": r"\$JS\.ACK\..*", "content": r"\+ACK"},
+}
+
+#: Steps of a submitter.
+SUBMITTER_STEPS = {
+    "task": {"subject": r"objects\.team\.task\..*\.end"},
+    "record": {"subject": r"records\..*", "content": '"state":"queued"'},
+    "message": {"subject": r"tasks\..*"},
+    "follow": {"subject": r"\$JS\.API\.STREAM\.MSG\.GET\.CODEBOX_R_team"},
+    "result": {"subject": r"\$JS\.API\.STREAM\.MSG\.GET\.CODEBOX_O_team", "content": r"result\."},
+}
+
+
+class Case:
+    """A fault in one step of a node, and what must follow: the number of claims, and whether the node's result stays although it counts for nothing."""
+
+    def __init__(self, step, then, epoch, arrives=False, evidence=False):
+        self.step, self.epoch, self.evidence = step, epoch, evidence
+        self.fault = Fault(**NODE_STEPS[step], arrives=arrives, then=then)
+        self.name = f"{step}-{'answer' if arrives else 'lost'}"
+        self.victim = self.proxy = self.run = None
+        # A heartbeat must find the run.
+        self.script = f"{'sleep 3; ' if step == 'beat' else ''}echo {self.name} > done.txt"
+
+
+def begin(world, cases, warm):
+    """Starts a node behind a proxy and a run for each case, and returns the node that helps, which is not running yet."""
+    capabilities = [word for case in cases for word in ("--capability", case.name)]
+    rescuer = world.nodes.make("rescuer", *capabilities, "--capacity", "4").like(warm).start()
+    rescuer.drain()
+    for case in cases:
+        case.proxy = world.proxy(case.fault)
+        case.victim = world.nodes.make(case.name, "--capability", case.name, url=case.proxy.url).like(warm).spawn()
+    for case in cases:
+        case.victim.joined()
+    for case in cases:
+        case.run = world.detached(case.name, case.script, "--capability", case.name)
+    world.all_hit()
+    return rescuer
+
+
+def check(world, case):
+    """Checks that the run has ended once, with a bundle, and that nothing of it waits."""
+    records = world.records
+    record = records.ended(case.run)
+    must(record["state"]["end"]["kind"] == "result", f"{case.name}: {record}")
+    must(record["epoch"] == case.epoch, f"{case.name}: {record}")
+    world.delivered(case.run)
+    late = f"result.{case.run}.1"
+    must(f"result.{case.run}.{case.epoch}" in records.objects(), f"{case.name} has no result")
+    if case.epoch > 1:
+        must((late in records.objects()) is case.evidence, f"{case.name}: {sorted(records.objects('result'))}")
+
+
+def check_all(world, cases):
+    for case in cases:
+        check(world, case)
+    poll_until(world.records.messages, lambda count: count == 0, what="a message of a run that has ended stays")
+    for case in cases:
+        # One value for the submission, one for each claim, one for the end.
+        must(world.records.stored[case.run] == case.epoch + 2, f"{case.name}: {world.records.stored[case.run]} values of the record were stored")
+
+
+def world_of(bench, environment, cases):
+    return World(bench, environment, [case.name for case in cases])
+
+
+def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundle(bench, environment, warm):
+    cases = [
+        Case("fetch", "kill", 1),
+        Case("claim", "kill", 1), Case("claim", "kill", 2, arrives=True),
+        Case("beat", "kill", 2),
+        Case("part", "kill", 2),
+        Case("result", "kill", 2), Case("result", "kill", 2, arrives=True, evidence=True),
+        Case("end", "kill", 2, evidence=True), Case("end", "kill", 1, arrives=True),
+        Case("answer", "kill", 1), Case("answer", "kill", 1, arrives=True),
+    ]
+    world = world_of(bench, environment, cases)
+    try:
+        rescuer = begin(world, cases, warm)
+        for case in cases:
+            must(case.victim.process.wait(60) == -9, f"{case.name}: {case.victim.text()}")
+        rescuer.start()
+        check_all(world, cases)
+    finally:
+        world.close()
+
+
+def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothing(bench, environment, warm):
+    cases = [
+        Case("fetch", "cut", 1),
+        Case("claim", "cut", 1), Case("claim", "cut", 2, arrives=True),
+        Case("beat", "cut", 2, evidence=True),
+        Case("part", "cut", 2, evidence=True),
+        Case("result", "cut", 2, arrives=True, evidence=True),
+        Case("end", "cut", 2, evidence=True), Case("end", "cut", 1, arrives=True),
+        Case("answer", "cut", 1),
+    ]
+    world = world_of(bench, environment, cases)
+    try:
+        begin(world, cases, warm).start()
+        for case in cases:
+            world.records.ended(case.run)
+        before = {case.name: world.records.get(case.run) for case in cases}
+        for case in cases:
+            case.proxy.heal()
+        for case in cases:
+            if case.evidence:
+                kinds = lambda one=case: [event["worked"]["kind"] for event in one.victim.events("worked")]
+                poll_until(kinds, lambda seen: "fenced" in seen, what=f"{case.name} is not told that it lost its run: {case.victim.text()}")
+        check_all(world, cases)
+        for case in cases:
+            must(world.records.get(case.run) == before[case.name], f"{case.name} changed the record of a run that has ended")
+            must(case.victim.drain() == 0, f"{case.name}: {case.victim.text()}")
+    finally:
+        world.close()
+
+
+def test_node_whose_connection_breaks_for_two_seconds_between_two_steps_ends_the_run_itself(bench, environment, warm):
+    cases = [
+        Case("fetch", 2, 1),
+        Case("claim", 2, 1), Case("claim", 2, 1, arrives=True),
+        Case("beat", 2, 1),
+        Case("part", 2, 1),
+        Case("result", 2, 1), Case("result", 2, 1, arrives=True),
+        Case("end", 2, 1), Case("end", 2, 1, arrives=True),
+        Case("answer", 2, 1), Case("answer", 2, 1, arrives=True),
+    ]
+    world = world_of(bench, environment, cases)
+    try:
+        begin(world, cases, warm)
+        check_all(world, cases)
+        for case in cases:
+            must(world.records.get(case.run)["state"]["by"]["node"] == case.name, f"{case.name} did not end its run")
+    finally:
+        world.close()
+
+
+# Submitters.
+
+
+@pytest.fixture
+def world(bench, environment, warm):
+    """A server with one node."""
+    one = World(bench, environment)
+    one.nodes.make("one", "--capacity", "4").like(warm).start()
+    yield one
+    one.close()
+
+
+#: Steps of a submitter at which something happens, and whether the server still gets the message.
+SUBMITTER_CASES = [("task", False), ("record", False), ("record", True), ("message", False), ("message", True), ("follow", False), ("result", False)]
+
+
+def submit_with_faults(world, then):
+    """Submits a run with a key through a proxy for each step, and returns name, script and key of each."""
+    rows = []
+    for step, arrives in SUBMITTER_CASES:
+        name = f"{step}-{'answer' if arrives else 'lost'}-{then}"
+        proxy = world.proxy(Fault(**SUBMITTER_STEPS[step], arrives=arrives, then=then))
+        script = f"echo {name} > done.txt"
+        run = world.detached(name, script, "--idempotency-key", name, url=proxy.url)
+        rows.append((name, script, run))
+    world.all_hit()
+    return rows
+
+
+def test_run_of_a_killed_submitter_goes_on_and_the_same_key_takes_it_over_on_the_same_host_and_on_another(world, bench):
+    rows = submit_with_faults(world, "kill")
+    for name, script, run in rows:
+        again = world.submit(name, script, "--idempotency-key", name).expect(0)
+        must(again.result["run_id"] == run, f"{name}: {again}")
+        world.verified(run)
+        record = world.records.ended(run)
+        must(record["epoch"] == 1 and world.records.stored[run] == 3, f"{name} ran {record['epoch']} times: {world.records.stored[run]} values")
+    # A run that has ended is taken over, too.
+    name, script, run = rows[0]
+    other = os.path.join(bench.directory, "other-host-of-faults")
+    os.mkdir(other, mode=0o700)
+    bench.own(other)
+    again = world.submit(name, script, "--idempotency-key", name, state=other).expect(0)
+    must(again.result["run_id"] == run, str(again))
+    world.verified(run, other)
+
+
+def test_submitter_whose_connection_breaks_for_two_seconds_gets_its_bundle(world):
+    rows = submit_with_faults(world, 2)
+    for name, _, run in rows:
+        record = world.records.ended(run)
+        must(record["epoch"] == 1 and world.records.stored[run] == 3, f"{name}: {record}, {world.records.stored[run]} values")
+        world.delivered(run)
