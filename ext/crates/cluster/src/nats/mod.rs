@@ -47,7 +47,7 @@ use crate::names::{NodeName, Queue, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
 use bytes::Bytes;
 use connection::Connection;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,8 +60,6 @@ pub struct NatsBus {
     connection: Arc<Connection>,
     /// Queues that exist, as far as this process has looked.
     known: Mutex<HashSet<Queue>>,
-    /// Limits of one object in bytes.
-    object_limits: Mutex<HashMap<SubmitterName, u64>>,
     hints: Mutex<Option<queues::Hints>>,
     /// Number of the last hint that a call of `wait_for_message` has seen.
     hinted: Mutex<u64>,
@@ -77,20 +75,9 @@ impl NatsBus {
         Ok(Self {
             connection: Arc::new(Connection::open(options)?),
             known: Mutex::default(),
-            object_limits: Mutex::default(),
             hints: Mutex::default(),
             hinted: Mutex::default(),
         })
-    }
-
-    fn object_limit(&self, of: &SubmitterName) -> Result<u64, BusError> {
-        if let Some(limit) = lock(&self.object_limits).get(of) {
-            return Ok(*limit);
-        }
-        let connection = &self.connection;
-        let limit = connection.block_on(objects::limit(connection, of))?;
-        lock(&self.object_limits).insert(of.clone(), limit);
-        Ok(limit)
     }
 }
 
@@ -226,7 +213,10 @@ impl Bus for NatsBus {
         name: &ObjectName,
         content: &mut (dyn Read + Send),
     ) -> Result<(), BusError> {
-        let limit = self.object_limit(of)?;
+        // Read each time: the operator may change it while this process runs.
+        let limit = self
+            .connection
+            .block_on(objects::limit(&self.connection, of))?;
         objects::put(&self.connection, of, name, limit, content)
     }
 
