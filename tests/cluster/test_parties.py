@@ -345,7 +345,7 @@ def test_two_submitters_with_one_key_at_the_same_time_get_the_bundle_of_one_run(
     answers = {}
     def submit(state):
         answers[state] = world.submit("both", "sleep 1; echo a > a.txt", "--idempotency-key", "both", state=state)
-    bench.source("both")
+    world.source("both")
     threads = [threading.Thread(target=submit, args=(state,)) for state in hosts]
     for thread in threads:
         thread.start()

@@ -50,12 +50,16 @@ class World:
         for proxy in self.proxies:
             must(proxy.hit.wait(120), f"no message was {proxy.fault.subject.pattern}")
 
+    def source(self, name):
+        """Returns a source directory, which is created by the first call."""
+        name = f"source-{name}"
+        path = os.path.join(self.bench.directory, name)
+        return path if os.path.isdir(path) else self.bench.source(name)
+
     def submit(self, name, script, *arguments, url=None, state=None, keys=None):
         """Runs a script on the cluster. `name` is the name of its source directory and of a site of its own, because a site has few runs at a time."""
         bench = self.bench
-        source = os.path.join(bench.directory, name)
-        source = source if os.path.isdir(source) else bench.source(name)
-        site = f"{bench.site}-{name}"
+        source, site = self.source(name), f"{bench.site}-{name}"
         answer = bench.call("run", *bench.paths(state), "--site", site, "--json", "--mount", f"{source}:/workspace/plugin", "--agent-command", f"sh -c '{script}'",
                             *self.nodes.placement(url=url, keys=keys), *arguments)
         row = answer.json
