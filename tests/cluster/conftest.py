@@ -5,6 +5,13 @@ import pytest
 from harness.cluster import World
 
 
+def pytest_collection_modifyitems(items):
+    """Runs the cases that share a server in one process."""
+    for item in items:
+        if item.path.stem in ("test_nats", "test_parties", "test_runs"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def warm(bench, environment):
     """A node that has run a task, whose template and layers other nodes take, so that they need not make them again."""
