@@ -436,6 +436,34 @@ fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
 }
 
 #[test]
+fn objects_are_confirmed_between_record_and_message_and_a_refused_run_leaves_no_record() {
+    let server = Memory::default();
+    let record = record(&RunId::from_digest(&Sha256Hex::zero()), MAX_TRIES);
+    let try_with = |code: Option<ErrorCode>| {
+        let mut confirm = || {
+            assert!(
+                server.record(&record.key).unwrap().is_some(),
+                "no record yet"
+            );
+            assert_eq!(server.message_count(), 0);
+            code.map_or(Ok(()), |code| Err(ErrorBody::new(code, "not confirmed")))
+        };
+        submit(&server, &record, &mut confirm).map_err(|error| error.code)
+    };
+    assert_eq!(
+        try_with(Some(ErrorCode::ClusterFull)),
+        Err(ErrorCode::ClusterFull)
+    );
+    assert_eq!(server.record(&record.key), Ok(None));
+    // The server may have stored the record; the caller tries again.
+    let unreachable = ErrorCode::ClusterUnreachable;
+    assert_eq!(try_with(Some(unreachable)), Err(unreachable));
+    assert!(server.record(&record.key).unwrap().is_some());
+    assert_eq!(try_with(None), Ok(Submitted::Existing));
+    assert_eq!(server.message_count(), 1);
+}
+
+#[test]
 fn key_of_another_task_is_refused_and_the_run_stays_as_it_is() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
