@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '37dcc16abe7e3de85885e4f4a4dd761fa202f3002a95cc76cd9806701f8d6ff9',
+	'contract_digest' => 'daadbbf6642a57108e6fdfd6aca34ba7eda53052f67fe56339b287327d95bce2',
 ];

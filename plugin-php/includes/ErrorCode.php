@@ -131,6 +131,7 @@ enum ErrorCode: string {
 	case ClusterUnreachable = 'wp_codebox_cluster_unreachable';
 	case ClusterDenied = 'wp_codebox_cluster_denied';
 	case ClusterNotSetUp = 'wp_codebox_cluster_not_set_up';
+	case ClusterNotConfigured = 'wp_codebox_cluster_not_configured';
 	case ClusterServerTooOld = 'wp_codebox_cluster_server_too_old';
 	case ClusterFull = 'wp_codebox_cluster_full';
 	case ClusterObjectTooLarge = 'wp_codebox_cluster_object_too_large';
@@ -438,6 +439,7 @@ enum ErrorCode: string {
 		'wp_codebox_cluster_unreachable' => [ 503, 125 ],
 		'wp_codebox_cluster_denied' => [ 403, 126 ],
 		'wp_codebox_cluster_not_set_up' => [ 503, 125 ],
+		'wp_codebox_cluster_not_configured' => [ 503, 125 ],
 		'wp_codebox_cluster_server_too_old' => [ 503, 125 ],
 		'wp_codebox_cluster_full' => [ 507, 125 ],
 		'wp_codebox_cluster_object_too_large' => [ 413, 1 ],

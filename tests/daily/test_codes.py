@@ -135,6 +135,7 @@ def preview_unavailable(w):
 
 
 REFUSED = {
+    "wp_codebox_cluster_not_configured": Case("its state directory has no cluster.json", "run the task on this host", lambda w: w.call("cluster", "hosts", "--state", w.state())),
     "wp_codebox_cluster_unreachable": Case("127.0.0.1:1", "check the address", lambda w: w.call("cluster", "hosts", "--nats", "nats://127.0.0.1:1")),
     "wp_codebox_task_missing": Case("--goal is empty", "describe what the agent should do", lambda w: w.agent("true", "--goal", " ")),
     "wp_codebox_raw_code_forbidden": Case(

@@ -291,6 +291,8 @@ codes! {
     ClusterDenied = "wp_codebox_cluster_denied", Denied, 403, 126;
     /// The streams and buckets of a cluster do not exist on the message server.
     ClusterNotSetUp = "wp_codebox_cluster_not_set_up", Unavailable, 503, 125;
+    /// The operator of this host has configured no cluster.
+    ClusterNotConfigured = "wp_codebox_cluster_not_configured", Unavailable, 503, 125;
     /// The message server lacks functions that a cluster needs.
     ClusterServerTooOld = "wp_codebox_cluster_server_too_old", Unavailable, 503, 125;
     /// A stream, bucket or disk of the message server is full.

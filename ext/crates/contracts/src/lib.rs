@@ -94,7 +94,10 @@ pub use parent_tool::{
     ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,
     ParentToolResult, ParentToolSession, ParentToolStatus,
 };
-pub use placement::{ClusterAccess, ClusterPlacement, NodeKeyRow};
+pub use placement::{
+    ClusterAccess, ClusterConfig, ClusterPlacement, DEFAULT_CAPABILITY, DEFAULT_MAX_TRIES,
+    DEFAULT_PRIORITY, NodeKeyRow, PlacementChoice, RunPlacement,
+};
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,

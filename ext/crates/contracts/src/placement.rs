@@ -3,7 +3,95 @@
 use crate::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
-/// Sends a run to the hosts of a cluster instead of running it on this host.
+/// Sends a run to a cluster instead of running it on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPlacement {
+    /// The cluster that the operator of this host has configured. The supervisor reads the
+    /// configuration ([`ClusterConfig`]), so that no other process needs it.
+    Configured(PlacementChoice),
+    /// A cluster that the request describes.
+    Named(ClusterPlacement),
+}
+
+/// What a request may choose in a configured cluster; what is absent has the configured value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlacementChoice {
+    /// What a node must have to run the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// Priority of the task: `high`, `normal` or `low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// Largest number of nodes that may try the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tries: Option<u32>,
+}
+
+/// The cluster that this host uses: the file `cluster.json` in its state directory, which the
+/// operator writes. It names the file with the credentials and has no secret itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterConfig {
+    /// Schema id, `wp-codebox/cluster-config/v1`.
+    pub schema: String,
+    /// Message server of the cluster, and the account of this host there. Paths are absolute.
+    pub cluster: ClusterAccess,
+    /// Keys of the nodes whose results this host takes.
+    pub nodes: Vec<NodeKeyRow>,
+    /// What a node must have, for tasks that do not say it.
+    #[serde(default = "default_capability")]
+    pub capability: String,
+    /// Priority of tasks that have none: `high`, `normal` or `low`.
+    #[serde(default = "default_priority")]
+    pub priority: String,
+    /// Largest number of nodes that may try a task, for tasks that do not say it; 1 to 100.
+    #[serde(default = "default_max_tries")]
+    pub max_tries: u32,
+}
+
+/// Capability that every node has unless its operator names others.
+pub const DEFAULT_CAPABILITY: &str = "default";
+/// Priority of a task that has none.
+pub const DEFAULT_PRIORITY: &str = "normal";
+/// Number of nodes that may try a task that does not say it.
+pub const DEFAULT_MAX_TRIES: u32 = 3;
+
+fn default_capability() -> String {
+    DEFAULT_CAPABILITY.to_owned()
+}
+
+fn default_priority() -> String {
+    DEFAULT_PRIORITY.to_owned()
+}
+
+const fn default_max_tries() -> u32 {
+    DEFAULT_MAX_TRIES
+}
+
+impl ClusterConfig {
+    /// Returns the placement of a task. `patience_ms` is how long a message server that does not
+    /// answer is asked again, in milliseconds.
+    #[must_use]
+    pub fn placement(self, choice: &PlacementChoice, patience_ms: u64) -> ClusterPlacement {
+        let PlacementChoice {
+            capability,
+            priority,
+            max_tries,
+        } = choice.clone();
+        ClusterPlacement {
+            cluster: self.cluster,
+            capability: capability.unwrap_or(self.capability),
+            priority: priority.unwrap_or(self.priority),
+            max_tries: max_tries.unwrap_or(self.max_tries),
+            nodes: self.nodes,
+            patience_ms,
+        }
+    }
+}
+
+/// A cluster with everything that a task needs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterPlacement {
@@ -46,4 +134,68 @@ pub struct ClusterAccess {
     /// File with the certificates that sign those of the servers; absent: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(more: serde_json::Value) -> Result<ClusterConfig, serde_json::Error> {
+        let mut document = json!({
+            "schema": "wp-codebox/cluster-config/v1",
+            "cluster": {"servers": ["tls://nats.example:4222"], "submitter": "shop"},
+            "nodes": [{"node": "one", "key": "0".repeat(64)}],
+        });
+        document
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(document)
+    }
+
+    #[test]
+    fn choice_of_a_task_replaces_the_defaults_of_the_configuration_and_nothing_else() {
+        let config = config(json!({"capability": "gpu", "priority": "low", "max_tries": 5}));
+        let config = config.unwrap();
+        let usual = config.clone().placement(&PlacementChoice::default(), 7);
+        assert_eq!(
+            (
+                usual.capability.as_str(),
+                usual.priority.as_str(),
+                usual.max_tries
+            ),
+            ("gpu", "low", 5)
+        );
+        let choice = PlacementChoice {
+            priority: Some("high".to_owned()),
+            ..PlacementChoice::default()
+        };
+        let chosen = config.placement(&choice, 7);
+        assert_eq!(
+            chosen,
+            ClusterPlacement {
+                priority: "high".to_owned(),
+                ..usual
+            }
+        );
+    }
+
+    #[test]
+    fn configuration_has_defaults_and_refuses_unknown_members_at_each_depth() {
+        let usual = config(json!({})).unwrap();
+        assert_eq!(
+            (
+                usual.capability.as_str(),
+                usual.priority.as_str(),
+                usual.max_tries
+            ),
+            ("default", "normal", 3)
+        );
+        assert!(config(json!({"password": "x"})).is_err());
+        let cluster = json!({"servers": [], "submitter": "shop", "token": "x"});
+        assert!(config(json!({"cluster": cluster})).is_err());
+        let node = json!({"node": "one", "key": "0".repeat(64), "trust": true});
+        assert!(config(json!({"nodes": [node]})).is_err());
+    }
 }

@@ -1,9 +1,9 @@
 //! The request to a runner, into which every caller's task is converted.
 
 use crate::{
-    Agent, AgentBundle, ClusterPlacement, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold,
-    LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed,
-    RunId, RunMode, RunPaths, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
+    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold, LimitsRequest,
+    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed, RunId, RunMode,
+    RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
     TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub struct RunRequest {
     pub outer_sandbox: OuterSandbox,
     /// Where the run runs; absent: on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub placement: Option<ClusterPlacement>,
+    pub placement: Option<RunPlacement>,
     /// Values that must not reach a log or bundle; the runner keeps them in memory only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,

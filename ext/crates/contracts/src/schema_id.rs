@@ -118,6 +118,8 @@ pub const LEDGER_ENTRY_LIST: &str = "wp-codebox/ledger-entry-list/v1";
 pub const CLUSTER_SETUP: &str = "wp-codebox/cluster-setup/v1";
 /// What `cluster gc` removed.
 pub const CLUSTER_COLLECTION: &str = "wp-codebox/cluster-collection/v1";
+/// The cluster that this host uses: `cluster.json` in the state directory.
+pub const CLUSTER_CONFIG: &str = "wp-codebox/cluster-config/v1";
 /// Nodes of a cluster.
 pub const CLUSTER_HOST_LIST: &str = "wp-codebox/cluster-host-list/v1";
 /// Result of a command that saves or restores the state of a sandbox.

@@ -116,7 +116,7 @@ fn converse(
     let job = match request.placement.clone() {
         None => run::prepare(request, services, caller, &redactor)
             .map(|prepared| run::Job::Here(Box::new(prepared))),
-        Some(placement) => run::placed::prepare(request, placement, caller)
+        Some(placement) => run::placed::prepare(request, placement, caller, placer)
             .map(|job| run::Job::Placed(Box::new(job))),
     };
     let job = job.map_err(|error| redactor.redact_error(error))?;

@@ -32,6 +32,16 @@ pub(crate) struct NatsArgs {
 }
 
 impl NatsArgs {
+    /// Returns whether none of these options was given.
+    pub(crate) fn is_absent(&self) -> bool {
+        let Self {
+            nats,
+            nats_credentials,
+            nats_ca,
+        } = self;
+        nats.is_empty() && nats_credentials.is_none() && nats_ca.is_none()
+    }
+
     /// Returns the addresses, after a check of their form.
     pub(crate) fn servers(&self) -> Result<Vec<String>, ErrorBody> {
         if self.nats.is_empty() {

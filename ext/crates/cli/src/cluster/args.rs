@@ -1,6 +1,8 @@
 //! Arguments of `cluster`. The doc comments are the help texts.
 
 use super::access::NatsArgs;
+use super::configure::ConfigureArgs;
+use crate::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_cluster::names::{Capability, NodeName, SubmitterName};
 use wp_codebox_cluster::nats::Party;
@@ -13,6 +15,8 @@ pub(crate) enum ClusterCommand {
     Setup(SetupArgs),
     /// Print the permissions of an account, for the configuration of the message server.
     Permissions(PermissionsArgs),
+    /// Write which cluster this host uses, after a check against its message server.
+    Configure(ConfigureArgs),
     /// List the nodes by their last heartbeat.
     Hosts(HostsArgs),
     /// Remove records of runs that ended long ago, and objects that no run needs.
@@ -122,20 +126,24 @@ impl PermissionsArgs {
 /// Arguments of `cluster hosts`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A node that ends without a signal stays in the list for a day. With --json the output is \
+A node that ends without a signal stays in the list for a day. Without options about the server the \
+command uses the cluster of `wp-codebox cluster configure`. With --json the output is \
 wp-codebox/cluster-host-list/v1.
 
 Examples:
+  wp-codebox cluster hosts
   wp-codebox cluster hosts --nats nats://127.0.0.1:4222
 
-Exit status: 0; 125 when the server cannot be reached or is not set up; 126 when the account may not \
-read the heartbeats.")]
+Exit status: 0; 125 when the server cannot be reached or is not set up, or no cluster is configured; \
+126 when the account may not read the heartbeats.")]
 pub(crate) struct HostsArgs {
     #[command(flatten)]
     pub nats: NatsArgs,
     /// Submitter whose account the credentials are for. [default: the account of the operator]
     #[arg(long, value_name = "NAME")]
     pub submitter: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,

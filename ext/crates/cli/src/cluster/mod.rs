@@ -1,15 +1,20 @@
-//! `wp-codebox cluster`: sets up the message server for a cluster, prints permissions of accounts, lists
-//! nodes, and removes what no run needs any more.
+//! `wp-codebox cluster`: sets up a message server for a cluster, prints permissions of accounts, writes
+//! which cluster this host uses, lists nodes, and removes what no run needs any more.
 
 mod access;
 mod args;
+mod config;
+mod configure;
 mod gc;
 
 pub(crate) use access::{NatsArgs, options_of};
 pub(crate) use args::ClusterCommand;
+pub(crate) use config::{MOST_TRIES, PATIENCE_MS, of_options, priority, read};
 
+use super::Settings;
 use super::columns::{Column, table, terminal};
 use super::output::Output;
+use super::settings::PathArgs;
 use args::{HostsArgs, PermissionsArgs, SetupArgs};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -18,9 +23,10 @@ use wp_codebox_cluster::bus::Bus as _;
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::SubmitterName;
 use wp_codebox_cluster::nats::{
-    Limits, NatsBus, Party, Setup, SetupReport, Shrink, permissions, setup,
+    Limits, NatsBus, NatsOptions, Party, Setup, SetupReport, Shrink, permissions, setup,
 };
 use wp_codebox_contracts::{ErrorBody, schema_id};
+use wp_codebox_runtime::StateDir;
 
 /// Time in which a node answers a message or says that it works.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
@@ -34,6 +40,9 @@ pub(crate) fn main(output: &Output, command: &ClusterCommand) -> ExitCode {
         ClusterCommand::Setup(args) => ("cluster setup", set_up(output, args)),
         ClusterCommand::Permissions(args) => {
             ("cluster permissions", print_permissions(output, args))
+        }
+        ClusterCommand::Configure(args) => {
+            ("cluster configure", configure::configure(output, args))
         }
         ClusterCommand::Hosts(args) => ("cluster hosts", hosts(output, args)),
         ClusterCommand::Gc(args) => ("cluster gc", gc::gc(output, args)),
@@ -94,11 +103,13 @@ fn print_permissions(output: &Output, args: &PermissionsArgs) -> Result<(), Erro
 }
 
 fn hosts(output: &Output, args: &HostsArgs) -> Result<(), ErrorBody> {
-    let party = match &args.submitter {
-        Some(name) => Party::Submitter(SubmitterName::new(name)?),
-        None => Party::Operator,
+    let options = match (&args.submitter, args.nats.is_absent()) {
+        (None, true) => configured(&args.paths)?,
+        (None, false) => args.nats.options(Party::Operator)?,
+        (Some(name), _) => args
+            .nats
+            .options(Party::Submitter(SubmitterName::new(name)?))?,
     };
-    let options = args.nats.options(party)?;
     let found = NatsBus::connect(&options)
         .and_then(|bus| bus.hosts())
         .map_err(|error| error.body())?;
@@ -108,6 +119,17 @@ fn hosts(output: &Output, args: &HostsArgs) -> Result<(), ErrorBody> {
     });
     output.answer(&document, &host_lines(&hosts));
     Ok(())
+}
+
+/// Returns the options of a connection to the configured cluster. The process becomes the owner of
+/// the state directory, who may read the credentials.
+fn configured(paths: &PathArgs) -> Result<NatsOptions, ErrorBody> {
+    let settings = Settings::resolve(paths)?;
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    state.become_owner().map_err(|e| e.body())?;
+    let cluster = read(&state).map_err(|e| e.body())?.cluster;
+    let submitter = SubmitterName::new(&cluster.submitter)?;
+    options_of(&cluster, Party::Submitter(submitter))
 }
 
 fn host_lines(hosts: &[HostRecord]) -> Vec<String> {

@@ -1,25 +1,24 @@
 //! Options with which a run is sent to a cluster. The doc comments are the help texts.
 
-use crate::cluster::NatsArgs;
-use crate::request::{absolute, input};
+use crate::cluster::{self, MOST_TRIES, NatsArgs, PATIENCE_MS};
+use crate::request::input;
 use clap::{Args, ValueEnum};
-use wp_codebox_cluster::names::{Capability, NodeName, Priority, SubmitterName};
+use std::path::Path;
+use wp_codebox_cluster::names::{Capability, SubmitterName};
 use wp_codebox_cluster::submit::run_id;
 use wp_codebox_contracts::{
-    ClusterAccess, ClusterPlacement, ErrorBody, NodeKeyRow, RunRequest, Sha256Hex,
+    ClusterPlacement, ErrorBody, PlacementChoice, RunId, RunPlacement, RunRequest,
 };
+use wp_codebox_runtime::StateDir;
 
 /// Heading of these options in the help.
 const HEADING: &str = "Placement";
-/// How long a message server that does not answer is asked again, in milliseconds.
-const PATIENCE_MS: u64 = 600_000;
 
 /// Where runs run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
     // Plain comments: with doc comments clap prints the long form of the help.
     // This host.
-    #[default]
     Host,
     // A host of the cluster.
     Cluster,
@@ -28,9 +27,10 @@ pub(crate) enum Place {
 /// Options of a placement.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PlacementArgs {
-    /// Where the run runs: on this host, or on a host of the cluster behind --nats.
-    #[arg(long, value_name = "PLACE", value_enum, default_value_t, help_heading = HEADING)]
-    pub placement: Place,
+    /// Where the run runs: on this host, or on a host of the cluster. Without further options about the
+    /// cluster it is the one of `wp-codebox cluster configure`. [default: host]
+    #[arg(long, value_name = "PLACE", value_enum, help_heading = HEADING)]
+    pub placement: Option<Place>,
     #[command(flatten)]
     pub nats: NatsArgs,
     /// Name under which this host submits runs to the cluster.
@@ -40,81 +40,84 @@ pub(crate) struct PlacementArgs {
     /// may be repeated.
     #[arg(long = "node-key", value_name = "NODE=SHA256", help_heading = HEADING)]
     pub node_keys: Vec<String>,
-    /// What a node must have for the run.
-    #[arg(long, value_name = "NAME", default_value = "default", help_heading = HEADING)]
-    pub capability: String,
-    /// Priority in the queue.
-    #[arg(long, value_name = "LEVEL", value_parser = ["high", "normal", "low"], default_value = "normal", help_heading = HEADING)]
-    pub priority: String,
-    /// Number of nodes that may try the run, if they die.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = HEADING)]
-    pub max_tries: u32,
+    /// What a node must have for the run. [default: as configured, else default]
+    #[arg(long, value_name = "NAME", help_heading = HEADING)]
+    pub capability: Option<String>,
+    /// Priority in the queue. [default: as configured, else normal]
+    #[arg(long, value_name = "LEVEL", value_parser = ["high", "normal", "low"], help_heading = HEADING)]
+    pub priority: Option<String>,
+    /// Number of nodes that may try the run, if they die. [default: as configured, else 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIES)), help_heading = HEADING)]
+    pub max_tries: Option<u32>,
 }
 
 impl PlacementArgs {
-    /// Adds the placement to a request. With an idempotency key, the same key gives the same run.
+    /// Adds the placement to a request; the options replace that of the task. With an idempotency
+    /// key, the same key gives the same run.
     pub(crate) fn place(
         &self,
         request: &mut RunRequest,
         idempotency_key: Option<&str>,
     ) -> Result<(), ErrorBody> {
-        if self.placement == Place::Host {
-            if idempotency_key.is_some() {
-                return Err(input("--idempotency-key needs --placement cluster"));
-            }
-            return Ok(());
+        let place = match (self.placement, &request.placement) {
+            (Some(place), _) => place,
+            (None, Some(_)) => Place::Cluster,
+            (None, None) => Place::Host,
+        };
+        if place == Place::Host {
+            request.placement = None;
+            return match idempotency_key {
+                Some(_) => Err(input("--idempotency-key needs --placement cluster")),
+                None => Ok(()),
+            };
         }
+        let choice = PlacementChoice {
+            capability: self.capability.clone(),
+            priority: self.priority.clone(),
+            max_tries: self.max_tries,
+        };
+        if let Some(name) = &choice.capability {
+            Capability::new(name)?;
+        }
+        let placement = match self.names_a_cluster() {
+            true => RunPlacement::Named(self.named(&choice)?),
+            false => RunPlacement::Configured(choice),
+        };
+        if let Some(key) = idempotency_key {
+            request.run_id = keyed(&placement, &request.paths.state_dir, key)?;
+        }
+        request.placement = Some(placement);
+        Ok(())
+    }
+
+    /// Returns whether an option describes the cluster. Then all of them do, and the configuration
+    /// of this host has no effect.
+    fn names_a_cluster(&self) -> bool {
+        !self.nats.is_absent() || self.submitter.is_some() || !self.node_keys.is_empty()
+    }
+
+    fn named(&self, choice: &PlacementChoice) -> Result<ClusterPlacement, ErrorBody> {
         let submitter = self.submitter.as_deref();
         let submitter = submitter.ok_or_else(|| input("--placement cluster needs --submitter"))?;
-        let submitter = SubmitterName::new(submitter)?;
-        Capability::new(&self.capability)?;
         if self.node_keys.is_empty() {
             return Err(input(
                 "--placement cluster needs --node-key for each node whose results are taken",
             ));
         }
-        if let Some(key) = idempotency_key {
-            request.run_id = run_id(&submitter, key);
-        }
-        let file = |path: &std::path::Path| absolute(&path.to_string_lossy());
-        request.placement = Some(ClusterPlacement {
-            cluster: ClusterAccess {
-                servers: self.nats.servers()?,
-                submitter: submitter.to_string(),
-                credentials_file: self
-                    .nats
-                    .nats_credentials
-                    .as_deref()
-                    .map(file)
-                    .transpose()?,
-                ca_file: self.nats.nats_ca.as_deref().map(file).transpose()?,
-            },
-            capability: self.capability.clone(),
-            priority: self.priority.clone(),
-            max_tries: self.max_tries,
-            nodes: self
-                .node_keys
-                .iter()
-                .map(|row| node_key(row))
-                .collect::<Result<_, _>>()?,
-            patience_ms: PATIENCE_MS,
-        });
-        Ok(())
+        let config = cluster::of_options(&self.nats, submitter, &self.node_keys)?;
+        Ok(config.placement(choice, PATIENCE_MS))
     }
 }
 
-fn node_key(row: &str) -> Result<NodeKeyRow, ErrorBody> {
-    let wrong = || input("--node-key must be NODE=SHA256, as `wp-codebox node` prints them");
-    let (node, key) = row.split_once('=').ok_or_else(wrong)?;
-    Ok(NodeKeyRow {
-        node: NodeName::new(node)?.to_string(),
-        key: Sha256Hex::new(key).map_err(|_| wrong())?,
-    })
-}
-
-/// Reads the priority of a request.
-pub(super) fn priority(text: &str) -> Result<Priority, ErrorBody> {
-    let mut all = Priority::ALL.iter().copied();
-    all.find(|level| level.as_str() == text)
-        .ok_or_else(|| input(format!("the priority {text:?} must be high, normal or low")))
+/// Returns the id of the run with an idempotency key of the submitter.
+fn keyed(placement: &RunPlacement, state: &str, key: &str) -> Result<RunId, ErrorBody> {
+    let submitter = match placement {
+        RunPlacement::Named(named) => named.cluster.submitter.clone(),
+        RunPlacement::Configured(_) => {
+            let state = StateDir::open(Path::new(state)).map_err(|e| e.body())?;
+            let config = cluster::read(&state).map_err(|e| e.body())?;
+            config.cluster.submitter
+        }
+    };
+    Ok(run_id(&SubmitterName::new(&submitter)?, key))
 }

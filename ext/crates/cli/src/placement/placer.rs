@@ -1,8 +1,7 @@
 //! What the supervisor of a placed run does: it uploads the inputs, submits the task, follows it, and
 //! takes the result over.
 
-use super::args::priority;
-use crate::cluster::options_of;
+use crate::cluster::{self, PATIENCE_MS, options_of, priority};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,9 +22,10 @@ use wp_codebox_cluster::task::{ClusterTask, UploadedInputs};
 use wp_codebox_cluster::trust::NodeKeys;
 use wp_codebox_cluster::values::SecretValues;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, LifecycleEvent, RunRequest, RunResult,
+    ClusterPlacement, ErrorBody, ErrorCode, EventType, LifecycleEvent, PlacementChoice, RunRequest,
+    RunResult,
 };
-use wp_codebox_runtime::now_rfc3339;
+use wp_codebox_runtime::{StateDir, now_rfc3339};
 use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
 
 /// Directory in the state directory with the digests of unchanged inputs.
@@ -38,6 +38,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct ClusterPlacer;
 
 impl Placer for ClusterPlacer {
+    fn configured(
+        &self,
+        state: &StateDir,
+        choice: &PlacementChoice,
+    ) -> Result<ClusterPlacement, ErrorBody> {
+        let config = cluster::read(state).map_err(|e| e.body())?;
+        Ok(config.placement(choice, PATIENCE_MS))
+    }
+
     fn place(
         &self,
         run: &PlacedRun<'_>,

@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_contracts::{
-    ClusterPlacement, ErrorBody, ErrorCode, EventType, ExecutionId, KernelIds, Limits, RunRequest,
-    RunResult,
+    ClusterPlacement, ErrorBody, ErrorCode, EventType, ExecutionId, KernelIds, Limits,
+    PlacementChoice, RunPlacement, RunRequest, RunResult,
 };
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::{Cancellation, Owner, RunDir, StateDir};
@@ -46,6 +46,18 @@ pub type RecordEvent<'a> =
 
 /// Runs a request on another host.
 pub trait Placer: Sync {
+    /// Returns the cluster that the operator of this host has configured, with what the request
+    /// chooses. Reads the configuration with the rights of the state directory's owner.
+    ///
+    /// # Errors
+    /// `wp_codebox_cluster_not_configured` without a configuration, `wp_codebox_config_invalid` if
+    /// it cannot be used.
+    fn configured(
+        &self,
+        state: &StateDir,
+        choice: &PlacementChoice,
+    ) -> Result<ClusterPlacement, ErrorBody>;
+
     /// Runs the request to its end and stores its bundle on this host.
     ///
     /// # Errors
@@ -60,8 +72,9 @@ pub trait Placer: Sync {
 /// Checks the request like that of a run on this host, and gives up root.
 pub(crate) fn prepare(
     request: RunRequest,
-    placement: ClusterPlacement,
+    placement: RunPlacement,
     caller: &Caller,
+    placer: Option<&dyn Placer>,
 ) -> Result<PlacedJob, ErrorBody> {
     caller.check(&request)?;
     policy::check_request(&request, policy::CheckedBy::Supervisor)?;
@@ -90,12 +103,25 @@ pub(crate) fn prepare(
         ));
     }
     state.become_owner().map_err(|e| e.body())?;
+    let placement = match placement {
+        RunPlacement::Named(named) => named,
+        RunPlacement::Configured(choice) => {
+            placer.ok_or_else(no_placer)?.configured(&state, &choice)?
+        }
+    };
     Ok(PlacedJob {
         request,
         placement,
         limits,
         state,
     })
+}
+
+fn no_placer() -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::PlacementUnsupported,
+        "this program sends no runs to other hosts",
+    )
 }
 
 /// Runs the job on another host.
@@ -106,12 +132,7 @@ pub(super) fn run(
     run_dir: &RunDir,
     recorder: &mut Recorder<'_>,
 ) -> Result<RunResult, ErrorBody> {
-    let Some(placer) = placer else {
-        return Err(ErrorBody::new(
-            ErrorCode::PlacementUnsupported,
-            "this program sends no runs to other hosts",
-        ));
-    };
+    let placer = placer.ok_or_else(no_placer)?;
     let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
     let placed = PlacedRun {
         request: &job.request,

@@ -1,0 +1,148 @@
+"""The cluster that a host is configured for: `cluster configure`, its file, and the commands that use it."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from harness import must
+from harness.nats import Nats
+from harness.nodes import SMALL, Nodes
+
+SCHEMA = "wp-codebox/cluster-config/v1"
+FILE = "cluster.json"
+
+
+@pytest.fixture(scope="module")
+def nodes(bench, environment):
+    """A server with one node."""
+    server = Nats(environment["CODEBOX_NATS_SERVER"], "configured").start()
+    bench.call("cluster", "setup", "--nats", server.url, "--submitter", "team", *SMALL, "--json").expect(0)
+    nodes = Nodes(environment, server.url)
+    nodes.add("one")
+    yield nodes
+    nodes.close()
+    server.close()
+
+
+def host(bench, name):
+    """Returns the state directory of a host."""
+    path = os.path.join(bench.directory, name)
+    os.mkdir(path, mode=0o700)
+    return bench.own(path)
+
+
+def configure(bench, nodes, state, *more, keys=None, submitter="team"):
+    keys = keys or {name: node.key for name, node in nodes.nodes.items()}
+    words = [f"--node-key={name}={key}" for name, key in keys.items()]
+    return bench.call("cluster", "configure", *nodes.server(), "--submitter", submitter, *words, "--state", state, "--json", *more)
+
+
+@pytest.fixture(scope="module")
+def configured(bench, nodes):
+    """State directory of a host for which the cluster is configured."""
+    state = host(bench, "configured-host")
+    configure(bench, nodes, state).expect(0)
+    return state
+
+
+def hosts(bench, state, *more):
+    return bench.call("cluster", "hosts", "--state", state, "--json", *more)
+
+
+def claims(bench, run, state):
+    events = bench.call("runs", "events", run, "--state", state, "--site", bench.site, "--json").expect(0).json["events"]
+    return [event["data"]["node"] for event in events if event["data"].get("backend") == "cluster"]
+
+
+def test_configured_cluster_is_used_without_further_options(bench, nodes, configured):
+    about = os.stat(os.path.join(configured, FILE))
+    must(stat.S_IMODE(about.st_mode) == 0o600 and about.st_uid == os.stat(configured).st_uid, str(about))
+    must([row["claimant"]["node"] for row in hosts(bench, configured).expect(0).json["hosts"]] == ["one"], "the node is not listed")
+    source = bench.source("configured")
+    words = ["--placement", "cluster", "--idempotency-key", "same"]
+    first = bench.agent("echo new > new.txt", *words, source=source, state=configured).expect(0).result
+    must([row["path"] for row in first["changed_files"]] == ["/workspace/plugin/new.txt"], json.dumps(first))
+    must(claims(bench, first["run_id"], configured) == ["one"], "the run was not on the node")
+    # The key means the same run for a host that describes the cluster by options.
+    other = host(bench, "described-host")
+    again = bench.agent("echo new > new.txt", "--idempotency-key", "same", *nodes.placement(), source=source, state=other).expect(0).result
+    must(again["run_id"] == first["run_id"], json.dumps(again))
+
+
+def test_options_that_describe_a_cluster_replace_the_configuration_as_a_whole(bench, nodes, configured):
+    for words in (nodes.server(), ["--submitter", "team"], [f"--node-key=one={nodes.nodes['one'].key}"]):
+        bench.agent("true", "--placement", "cluster", *words, state=configured).expect(1, "wp_codebox_input_invalid")
+    hosts(bench, configured, "--submitter", "team").expect(1, "wp_codebox_input_invalid")
+    hosts(bench, configured, *nodes.server()).expect(0)
+
+
+def put(bench, state, document, mode=0o600, owner=None):
+    """Writes the file by hand."""
+    path = os.path.join(state, FILE)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(document if isinstance(document, str) else json.dumps(document))
+    os.chmod(path, mode)
+    if os.geteuid() == 0:
+        about = os.stat(state)
+        os.chown(path, about.st_uid if owner is None else owner, about.st_gid)
+
+
+def valid(nodes, **more):
+    return {"schema": SCHEMA, "cluster": {"servers": [nodes.url], "submitter": "team"},
+            "nodes": [{"node": "one", "key": nodes.nodes["one"].key}], **more}
+
+
+#: What is wrong with a file that the operator wrote: the changed members, mode, owner, exit status, code, part of the message.
+FILES = {
+    "nothing": ({}, 0o600, None, 0, None, ""),
+    "an unknown member": ({"token": "canary-7d11"}, 0o600, None, 125, "wp_codebox_config_invalid", "unknown field `token`"),
+    "a priority that is none": ({"priority": "urgent"}, 0o600, None, 125, "wp_codebox_config_invalid", "priority"),
+    "a path that is not absolute": ({"cluster": {"servers": ["nats://127.0.0.1:1"], "submitter": "team", "ca_file": "ca.pem"}}, 0o600, None, 125,
+                                    "wp_codebox_config_invalid", "cluster.ca_file"),
+    "permissions of the group": ({}, 0o640, None, 125, "wp_codebox_config_invalid", "chmod 0600"),
+    "another owner": ({}, 0o600, 0, 125, "wp_codebox_config_invalid", "cluster.json"),
+    "a server that is not there": ({"cluster": {"servers": ["nats://127.0.0.1:1"], "submitter": "team"}}, 0o600, None, 125,
+                                   "wp_codebox_cluster_unreachable", "127.0.0.1:1"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_of_the_operator_is_used_unless_it_has(bench, nodes, name):
+    members, mode, owner, status, code, named = FILES[name]
+    if owner == 0 and os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    state = host(bench, f"host-with-{name.replace(' ', '-')}")
+    put(bench, state, valid(nodes, **members), mode, owner)
+    answer = hosts(bench, state).expect(status, code)
+    must(named in answer.stdout and "canary" not in answer.stdout + answer.stderr, str(answer))
+
+
+def test_host_without_a_file_has_no_cluster(bench):
+    state = host(bench, "host-without-file")
+    for answer in (hosts(bench, state), bench.agent("true", "--placement", "cluster", state=state)):
+        answer.expect(125, "wp_codebox_cluster_not_configured")
+        must("wp-codebox cluster configure" in json.dumps(answer.json["error"]), str(answer))
+
+
+def test_configuration_that_fails_its_check_is_not_written(bench, nodes):
+    state = host(bench, "unchecked-host")
+    configure(bench, nodes, state, keys={"one": "0" * 64}).expect(1, "wp_codebox_cluster_node_untrusted")
+    configure(bench, nodes, state, submitter="other").expect(125, "wp_codebox_cluster_not_set_up")
+    bench.call("cluster", "configure", "--nats", "nats://127.0.0.1:1", "--submitter", "team", "--node-key=one=" + "0" * 64, "--state", state,
+               "--json").expect(125, "wp_codebox_cluster_unreachable")
+    if os.geteuid() == 0:
+        # Root can read the file, but the supervisors of runs cannot.
+        seed = os.path.join(bench.directory, "root.seed")
+        with open(seed, "w", encoding="utf-8") as file:
+            file.write("team:secret\n")
+        os.chmod(seed, 0o600)
+        configure(bench, nodes, state, "--nats-credentials", seed).expect(1, "wp_codebox_secret_invalid")
+    must(os.listdir(state) == [], f"the command wrote {os.listdir(state)}")
+    # Nodes without a heartbeat are listed all the same.
+    keys = {"one": nodes.nodes["one"].key, "later": "0" * 64}
+    answer = configure(bench, nodes, state, "--capability", "gpu", "--priority", "low", "--max-tries", "7", keys=keys).expect(0)
+    with open(os.path.join(state, FILE), encoding="utf-8") as file:
+        written = json.load(file)
+    must(answer.json == written and (written["capability"], written["priority"], written["max_tries"]) == ("gpu", "low", 7), json.dumps(written))
