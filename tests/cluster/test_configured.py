@@ -78,6 +78,54 @@ def test_options_that_describe_a_cluster_replace_the_configuration_as_a_whole(be
     hosts(bench, configured, *nodes.server()).expect(0)
 
 
+def recipe(bench, name, steps, **sections):
+    directory = os.path.join(bench.directory, f"recipe-{name}")
+    os.makedirs(os.path.join(directory, "code"))
+    with open(os.path.join(directory, "code", "a.txt"), "w", encoding="utf-8") as file:
+        file.write("one\n")
+    bench.own(directory)
+    path = os.path.join(directory, "recipe.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"schema": "wp-codebox/workspace-recipe/v1", "inputs": {"mounts": [{"source": "./code", "target": "/workspace/code", "mode": "readwrite"}]},
+                   "workflow": {"steps": steps}, **sections}, file)
+    return path
+
+
+HOME = {"command": "wordpress.wp-cli", "args": ["command=option get home"]}
+AGENT = {"command": "wp-codebox.agent-sandbox-run", "args": ["task=Add a line"]}
+
+
+def run_recipe(bench, path, state, *more):
+    return bench.call("recipe-run", "--recipe", path, *bench.paths(state), "--site", bench.site, "--json", "--placement", "cluster", *more)
+
+
+def test_recipe_with_an_agent_step_runs_on_a_node(bench, configured):
+    path = recipe(bench, "placed", [HOME, AGENT], artifacts={"verify": True})
+    answer = run_recipe(bench, path, configured, "--agent-command", "sh -c 'echo two >> a.txt'").expect(0)
+    document = answer.json
+    steps = [row for row in document["executions"] if row["recipePhase"] == "steps"]
+    must([row["exitCode"] for row in steps] == [0, 0] and steps[0]["stdout"].startswith("http"), json.dumps(steps))
+    must([row["path"] for row in document["changedFiles"]] == ["/workspace/code/a.txt"], str(answer))
+    must(document["verification"]["valid"] is True and document["artifacts"]["directory"].startswith(configured), str(answer))
+    must(claims(bench, document["run"]["runId"], configured) == ["one"], "the run was not on the node")
+    with open(os.path.join(os.path.dirname(path), "code", "a.txt"), encoding="utf-8") as file:
+        must(file.read() == "one\n", "the node changed the source")
+
+
+RECIPES = {
+    "a version of PHP": ({"runtime": {"phpVersion": "8.0"}}, [], "runtime.phpVersion"),
+    "a preview": ({}, ["--preview-hold", "10s"], "hold"),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipe_that_needs_this_host_is_refused_by_the_name_of_the_field(bench, configured, name):
+    sections, words, field = RECIPES[name]
+    path = recipe(bench, name.replace(" ", "-"), [HOME], **sections)
+    answer = run_recipe(bench, path, configured, *words).expect(1, "wp_codebox_placement_unsupported")
+    must(answer.json["error"]["message"].startswith(f"{field} cannot be sent to another host: "), str(answer))
+
+
 def put(bench, state, document, mode=0o600, owner=None):
     """Writes the file by hand."""
     path = os.path.join(state, FILE)

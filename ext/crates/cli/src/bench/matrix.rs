@@ -7,6 +7,7 @@ use super::scenario::results;
 use super::summary::summary;
 use crate::evidence::Evidence;
 use crate::output::Output;
+use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
 use crate::recipe_request::{Loaded, directory_of, read_file};
@@ -143,6 +144,8 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
         site: &args.store.site,
         steps: &args.steps,
         preview: &PreviewArgs::default(),
+        // Times of different hosts cannot be compared.
+        placement: &PlacementArgs::default(),
     };
     // `ready` has checked that the recipe is valid.
     let Ok(recipe) = &ready.looked.loaded.recipe else {

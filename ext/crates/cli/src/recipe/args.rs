@@ -1,6 +1,7 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
 use crate::guest_args::StoreArgs;
+use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use crate::recipe_request::AgentArgs;
 use crate::settings::PathArgs;
@@ -139,6 +140,7 @@ Examples:
   wp-codebox recipe-run --recipe agent.json --model gpt-5 \\
     --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY
   wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m
+  wp-codebox recipe-run --recipe recipe.json --placement cluster
   wp-codebox recipe-run --recipe recipe.json --dry-run --json
 
 Exit status: 0 succeeded, 1 failed or the recipe is not valid, 124 timed out, 125 the sandbox \
@@ -168,6 +170,8 @@ pub(crate) struct RecipeRunArgs {
     pub fallback: FallbackArgs,
     #[command(flatten)]
     pub preview: PreviewArgs,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

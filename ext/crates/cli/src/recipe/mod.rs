@@ -4,6 +4,7 @@ mod args;
 mod build;
 mod check;
 mod human;
+mod placed;
 mod run;
 
 pub(crate) use args::{

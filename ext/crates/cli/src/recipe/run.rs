@@ -1,7 +1,8 @@
 //! `wp-codebox recipe-run`: runs a recipe in a supervisor.
 
-use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
+use super::{Looked, RecipeRunArgs, StepsArgs, human, placed, planned};
 use crate::output::Output;
+use crate::placement::PlacementArgs;
 use crate::preview::{self, PreviewArgs};
 use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::settings::prepare_state;
@@ -96,6 +97,7 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
         site: &args.store.site,
         steps: &args.steps,
         preview: &args.preview,
+        placement: &args.placement,
     };
     let Executed { result, exported } = match execute(output, looked, recipe, &choice) {
         Ok(executed) => executed,
@@ -155,6 +157,8 @@ pub(crate) struct RunChoice<'a> {
     pub site: &'a str,
     pub steps: &'a StepsArgs,
     pub preview: &'a PreviewArgs,
+    /// Where the run runs.
+    pub placement: &'a PlacementArgs,
 }
 
 /// A recipe that ran.
@@ -181,6 +185,10 @@ pub(crate) fn execute(
     let notices = lowered.notices.clone();
     let mut request = recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
     preview::hold(choice.preview, &mut request.hold)?;
+    choice.placement.place(&mut request, None)?;
+    if request.placement.is_some() {
+        placed::check(recipe)?;
+    }
     // A derived policy opens what the agent's preset needs; a given one must do so itself.
     let preset = preset::of(&request)?.filter(|_| looked.policy.is_none());
     if let (Some(preset), Some(policy)) = (&preset, &mut request.policy) {

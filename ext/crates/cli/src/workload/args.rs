@@ -1,5 +1,6 @@
 //! Arguments of `run-wordpress-workload`. The doc comments are the help texts.
 
+use crate::placement::PlacementArgs;
 use crate::recipe::{FallbackArgs, StepsArgs};
 use crate::settings::PathArgs;
 use clap::{Args, ValueEnum};
@@ -36,6 +37,8 @@ pub(crate) struct WorkloadArgs {
     pub site: String,
     #[command(flatten)]
     pub fallback: FallbackArgs,
+    #[command(flatten)]
+    pub placement: PlacementArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Format of the output.

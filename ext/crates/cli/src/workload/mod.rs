@@ -84,6 +84,7 @@ fn run(
         site: &args.site,
         steps: &args.steps,
         preview: &preview,
+        placement: &args.placement,
     };
     let Executed { result, exported } = execute(&output, &looked, &workload.recipe, &choice)?;
     Ok(Told::ran(workload, &result?, exported.as_deref()))
