@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'daadbbf6642a57108e6fdfd6aca34ba7eda53052f67fe56339b287327d95bce2',
+	'contract_digest' => '024cfed00ce9bddf2a5794d8bf68f053272f08ed0076cc608226f65c8abf1d82',
 ];

@@ -112,6 +112,9 @@ final class FanoutCommand extends Command {
 	 * [--timeout=<duration>]
 	 * : Wall-clock time limit of each run, e.g. 90s, 15m, 1h.
 	 *
+	 * [--placement=<place>]
+	 * : Where each run runs, same values as in run-agent-task.
+	 *
 	 * [--sandbox-session-id=<id>]
 	 * : Client-side id of this call; returned in the result, not stored.
 	 *

@@ -151,6 +151,9 @@ final class RunAgentTaskCommand extends Command {
 	 * [--find-renames]
 	 * : List a renamed file as a rename instead of a deletion and an addition.
 	 *
+	 * [--placement=<place>]
+	 * : Where the run runs: `host`, the default, or `cluster`, the cluster that the operator has configured.
+	 *
 	 * [--sandbox-session-id=<id>]
 	 * : Client-side id of this call; returned in the result, not stored.
 	 *
@@ -208,9 +211,6 @@ final class RunAgentTaskCommand extends Command {
 	 *
 	 *     # Let an agent that is a plugin do it, as an ability inside the sandbox.
 	 *     $ wp codebox run-agent-task "Mend the settings page" --plugin=sample --component=my-agent --runtime-task=my-agent/repair
-	 *
-	 *     # Keep the run id for a script.
-	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)
 	 *
 	 *     # Start it and look in later.
 	 *     $ run=$(wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent=fixer --detach --porcelain)

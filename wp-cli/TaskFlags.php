@@ -20,10 +20,10 @@ defined( 'ABSPATH' ) || exit;
  */
 final class TaskFlags {
 
-	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'sandbox-session-id', 'session-id' ];
+	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'placement', 'sandbox-session-id', 'session-id' ];
 
 	/** Flags that the commands describe. All others are fields of the input by their public names. */
-	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
+	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'placement', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
 
 	private const LIMITS = [
 		'memory'       => 'memory_bytes',

@@ -3,12 +3,16 @@
 import json
 import os
 import stat
+import sys
 
 import pytest
 
-from harness import must
+from harness import must, poll_until
 from harness.nats import Nats
 from harness.nodes import SMALL, Nodes
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "service"))
+from service import Service  # noqa: E402
 
 SCHEMA = "wp-codebox/cluster-config/v1"
 FILE = "cluster.json"
@@ -69,6 +73,34 @@ def test_configured_cluster_is_used_without_further_options(bench, nodes, config
     other = host(bench, "described-host")
     again = bench.agent("echo new > new.txt", "--idempotency-key", "same", *nodes.placement(), source=source, state=other).expect(0).result
     must(again["run_id"] == first["run_id"], json.dumps(again))
+
+
+def test_placement_of_a_task_uses_the_configuration_and_the_option_wins(bench, configured):
+    path = os.path.join(bench.directory, "placed-task.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"goal": "Do it", "agent_command": "true", "placement": "cluster",
+                   "mounts": [{"source": bench.source("placed-task"), "target": "/workspace/plugin"}]}, file)
+    words = ["agent-sandbox-run", "--input-file", path, *bench.paths(configured), "--site", bench.site, "--json"]
+    answer = bench.call(*words).expect(0).json
+    must(claims(bench, answer["run"]["run_id"], configured) == ["one"], "the run was not on the node")
+    answer = bench.call(*words, "--capability", "gpu").expect(125, "wp_codebox_cluster_not_set_up")
+    unconfigured = host(bench, "host-without-cluster")
+    words[words.index(configured)] = unconfigured
+    bench.call(*words).expect(125, "wp_codebox_cluster_not_configured")
+
+
+def test_run_of_the_service_goes_to_a_node_if_its_task_says_so(bench, nodes):
+    service = Service(bench, "placed", "--source-root", bench.directory)
+    configure(bench, nodes, service.state).expect(0)
+    service.start()
+    try:
+        task = {"goal": "Do it", "agent_command": "true", "placement": "cluster", "mounts": [{"source": service.source, "target": "/workspace/plugin"}]}
+        run = service.post("/v1/runs", task).expect(202).json["run_id"]
+        poll_until(lambda: service.get(f"/v1/runs/{run}").expect(200).json["status"] == "ended", seconds=120, what=f"{run} has not ended")
+        events = service.get(f"/v1/runs/{run}/events").expect(200).json["events"]
+        must([event["data"]["node"] for event in events if event["data"].get("backend") == "cluster"] == ["one"], json.dumps(events))
+    finally:
+        service.close()
 
 
 def test_options_that_describe_a_cluster_replace_the_configuration_as_a_whole(bench, nodes, configured):

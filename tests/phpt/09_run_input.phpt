@@ -100,6 +100,7 @@ $cases = [
 	'follow-up run id'   => [ 'follow_up_of' => [ 'run_id' => SECRET ] ],
 	'follow-up line'     => [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'path' => SECRET, 'line' => 0, 'body' => SECRET ] ] ] ],
 	'follow-up body'     => [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'body' => str_repeat( SECRET, 1000 ) ] ] ] ],
+	'placement'          => [ 'placement' => SECRET ],
 	'redact'             => [ 'redact' => [ [ SECRET ] ] ],
 	'provenance'         => [ 'provenance' => SECRET ],
 	'not UTF-8'          => [ 'provenance' => [ 'k' => "\xff" ] ],
@@ -317,6 +318,8 @@ follow-up line: InvalidInputException wp_codebox_input_invalid
   follow_up_of.comments[0].line
 follow-up body: InvalidInputException wp_codebox_input_invalid
   follow_up_of.comments[0].body
+placement: InvalidInputException wp_codebox_input_invalid
+  placement
 redact: InvalidInputException wp_codebox_input_invalid
   redact[0]
 provenance: InvalidInputException wp_codebox_input_invalid

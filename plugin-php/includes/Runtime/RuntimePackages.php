@@ -32,7 +32,7 @@ final class RuntimePackages {
 	public const SANDBOX = 'wp-codebox/sandbox';
 
 	/** Members of `workflow.spec` that are fields of `run-agent-task`. */
-	private const FIELDS = [ 'plugin', 'theme', 'mounts', 'component_contracts', 'provider_plugin_paths', 'network', 'policy', 'limits', 'task_timeout_seconds', 'secret_env', 'inherit', 'checks' ];
+	private const FIELDS = [ 'plugin', 'theme', 'mounts', 'component_contracts', 'provider_plugin_paths', 'network', 'policy', 'limits', 'task_timeout_seconds', 'secret_env', 'inherit', 'checks', 'placement' ];
 
 	/**
 	 * Creates the service with its dependencies.

@@ -17,8 +17,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Adds to a task what its `runtime_profile` describes: `components`, `plugins` and `mu_plugins` become components,
- * the mounts of the profile become mounts, and `agent`, `provider`, `model` and `mode` are defaults. The profile is
- * written into the task, or is the id of a profile of this site.
+ * the mounts of the profile become mounts, and `agent`, `provider`, `model`, `mode` and `placement` are defaults. The
+ * profile is written into the task, or is the id of a profile of this site.
  */
 final class RuntimeProfiles {
 
@@ -37,7 +37,7 @@ final class RuntimeProfiles {
 	/** Members that are fields of a task with the same meaning; lists are joined. */
 	private const SAME = [ 'component_contracts', 'provider_plugin_paths', 'agent_bundles', 'runtime_overlays', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'secret_env' ];
 
-	private const DEFAULTS = [ 'agent', 'provider', 'model', 'mode' ];
+	private const DEFAULTS = [ 'agent', 'provider', 'model', 'mode', 'placement' ];
 
 	/**
 	 * Returns the task without `runtime_profile`, with what the profile adds.

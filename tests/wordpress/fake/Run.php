@@ -82,7 +82,7 @@ final class Run {
 		$inner  = [ 'schema' => 'wp-codebox/task-input/v1', 'version' => 1, 'goal' => (string) ( $fields['goal'] ?? '' ) ] + array_filter( array_intersect_key( $fields, array_flip( [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ] ) ) );
 		$named  = [ 'agent' => 'resolved_agent', 'model' => 'resolved_model', 'tool_policy' => 'sandbox_tool_policy' ];
 
-		$request = array_diff_key( $host, array_flip( $named ), [ 'allowed_tools' => 1 ] ) + array_intersect_key( $task, array_flip( [ 'code', 'code_file', 'checks', 'policy', 'limits', 'find_renames' ] ) ) + [ 'task_input' => $inner ];
+		$request = array_diff_key( $host, array_flip( $named ), [ 'allowed_tools' => 1 ] ) + array_intersect_key( $task, array_flip( [ 'code', 'code_file', 'checks', 'policy', 'limits', 'find_renames', 'placement' ] ) ) + [ 'task_input' => $inner ];
 		foreach ( $named as $name => $field ) {
 			if ( isset( $fields[ $field ] ) ) {
 				$request[ $name ] = $fields[ $field ];

@@ -11,9 +11,10 @@ use crate::task_shape::{
 };
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
-    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed,
-    RunId, RunMode, RunPaths, RunRequest, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service,
-    SiteId, StagedFile, TaskBudget, TaskInput, Workflow, schema_id,
+    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge,
+    PlacementChoice, ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RunRequest,
+    RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId, StagedFile, TaskBudget,
+    TaskInput, Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,6 +101,9 @@ pub struct TaskSpec {
     /// Whether the call of the ability waits for the end of the run (default) or returns a handle
     /// at once.
     pub wait: Option<bool>,
+    /// Where the run runs: `host` (default), or `cluster`, the cluster that the operator of the host
+    /// has configured.
+    pub placement: Option<String>,
     /// Servers, such as a database, that run in each guest.
     pub services: Vec<Service>,
     /// Content of the parent site to create in the guests; the host adds it in `resolved_seeds`.
@@ -254,6 +258,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     caller("task_timeout_seconds", Shape::Count),
     caller("find_renames", Shape::Flag),
     caller("wait", Shape::Flag),
+    caller("placement", Shape::OneOf(&["host", "cluster"])),
     caller("services", Shape::Rows(SERVICE)),
     caller("site_seeds", Shape::FreeList),
     caller("metadata", Shape::Free),
@@ -393,7 +398,10 @@ impl TaskSpec {
             find_renames: self.find_renames,
             secrets: self.secrets,
             outer_sandbox: self.outer_sandbox,
-            placement: None,
+            placement: match self.placement.as_deref() {
+                Some("cluster") => Some(RunPlacement::Configured(PlacementChoice::default())),
+                Some(_) | None => None,
+            },
             redact: self.redact,
             provenance,
         }
