@@ -79,7 +79,7 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
         config.cluster.submitter
     )];
     lines.extend(unseen.iter().map(|node| {
-        format!("node {node} has announced itself not yet; check its name in --node-key")
+        format!("the node {node} has not announced itself yet; check its name in --node-key")
     }));
     output.answer(&json!(config), &lines);
     Ok(())
