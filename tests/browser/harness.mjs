@@ -36,13 +36,16 @@ export function same( expected, actual, what = 'same' ) {
 export async function soon( what, condition, milliseconds = 60000 ) {
 	const until = Date.now() + milliseconds;
 	for ( ;; ) {
+		const began = Date.now();
 		if ( await condition() ) {
 			return holds( what, true );
 		}
-		if ( Date.now() > until ) {
+		const ended = Date.now();
+		if ( ended > until ) {
 			return holds( `${ what } (waited ${ milliseconds } ms)`, false );
 		}
-		await new Promise( ( resolve ) => setTimeout( resolve, 100 ) );
+		// A condition that loads WordPress takes processor time from the awaited run, so a slow one is checked less often.
+		await new Promise( ( resolve ) => setTimeout( resolve, Math.min( 1000, Math.max( 100, 3 * ( ended - began ) ) ) ) );
 	}
 }
 

@@ -136,7 +136,7 @@ class World:
         return service, path
 
     def processes(self):
-        return [pid for pid in detectors.pids() if not detectors.has_exited(pid) and self.ours(pid)]
+        return [pid for pid in detectors.pids() if self.ours(pid) and not detectors.has_exited(pid)]
 
     def ours(self, pid):
         return detectors.program(pid).startswith(self.path("bin") + "/") or self.token in detectors.command(pid)
@@ -147,7 +147,7 @@ class World:
         kept = [
             f"namespaces of process {pid}: {detectors.command(pid)[:80]}"
             for pid in detectors.pids()
-            if frozenset(detectors.namespaces(pid) - self.host.own) in self.host.guests and detectors.start_time(pid) < since
+            if self.host.in_recorded_guest(pid) and detectors.start_time(pid) < since
         ]
         return self.host.processes() + kept + self.host.new_mounts()
 

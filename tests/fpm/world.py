@@ -264,7 +264,7 @@ class World:
         """Returns every process of this site's runs."""
         found = []
         for pid in pids():
-            if pid != os.getpid() and not has_exited(pid) and (program(pid).startswith(self.path("bin")) or self.token in command(pid)):
+            if pid != os.getpid() and (program(pid).startswith(self.path("bin")) or self.token in command(pid)) and not has_exited(pid):
                 found.append(pid)
         return found
 
@@ -311,12 +311,11 @@ class World:
     def await_cleanup(self, runs=()):
         """Waits until nothing of any run remains; records the duration."""
         began = time.monotonic()
-        while left := self.leftovers(runs):
-            took = time.monotonic() - began
-            if took > TIMEOUT_SECONDS:
-                self.end_runs()
-                must(False, f"left after {took:.1f} s: {left}")
-            time.sleep(0.01)
+        try:
+            poll_until(lambda: self.leftovers(runs), lambda left: not left, TIMEOUT_SECONDS, "something of a run is left")
+        except Failed:
+            self.end_runs()
+            raise
         self.cleanup_seconds.append(time.monotonic() - began)
 
     def check_cleanup_median(self):

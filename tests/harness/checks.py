@@ -18,11 +18,14 @@ def poll_until(look, holds=bool, seconds=120, what="the condition does not hold"
     """Calls `look` until its value satisfies `holds`, and returns that value."""
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         seen = look()
         if holds(seen):
             return seen
-        must(time.monotonic() < deadline, f"after {seconds:g} s: {what}; last value: {str(seen)[:800]}")
-        time.sleep(0.02)
+        ended = time.monotonic()
+        must(ended < deadline, f"after {seconds:g} s: {what}; last value: {str(seen)[:800]}")
+        # A scan of /proc or a call of a page takes processor time from the awaited programs, so a slow `look` is repeated less often.
+        time.sleep(min(0.2, max(0.02, 4 * (ended - began))))
 
 
 def skip_unless_root(reason):

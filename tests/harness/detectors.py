@@ -123,14 +123,24 @@ class Host:
         self._open_namespaces.close()
 
     def pids(self):
-        return [pid for pid in pids() if pid != os.getpid() and not has_exited(pid)
-                and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid))]
+        return [pid for pid in pids() if pid != os.getpid()
+                and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid)) and not has_exited(pid)]
 
     def processes(self):
         return [f"process {pid}: {command(pid)[:120]}" for pid in self.pids()]
 
+    def in_recorded_guest(self, pid):
+        """Whether the process is in the namespaces of a guest that `record_guest` recorded."""
+        try:
+            # One link excludes the processes of the host; the other six are read for the rest only.
+            if os.readlink(f"/proc/{pid}/ns/pid") in self.own:
+                return False
+        except OSError:
+            return False
+        return frozenset(namespaces(pid) - self.own) in self.guests
+
     def live_namespaces(self):
-        found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if frozenset(namespaces(pid) - self.own) in self.guests]
+        found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if self.in_recorded_guest(pid)]
         return found + [f"mounted namespace: {line}" for line in set(read("/proc/self/mountinfo").splitlines()) - self.mounts if " nsfs " in line]
 
     def new_mounts(self):
