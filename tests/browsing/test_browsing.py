@@ -17,7 +17,7 @@ import zlib
 
 import pytest
 
-from harness import Failed, must
+from harness import Failed, must, poll_until
 from harness.previews import control_request, http_request
 from harness.processes import descends_from
 
@@ -359,27 +359,23 @@ def test_bundle_of_a_run_with_a_browser_passes_verification(bench, recipe_run):
 
 
 def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
-    arguments = bench.run_arguments("--command", PROBE, "--arg", "url=/", "--arg", "duration=30s", "--arg", "capture=none")
-    known = {pid for pid, _ in browsers()}
+    # The page sends a request when it is open, and the command then stays there.
+    page = f"url={PAGES}/reach.html#" + urllib.parse.quote("http://allowed.test/opened", safe="")
+    arguments = bench.run_arguments("--mount", f"{pages(bench)}:/wordpress{PAGES}", "--policy", policy(allowHosts=["allowed.test"]),
+                                    "--command", PROBE, "--arg", page, "--arg", "duration=60s", "--arg", "capture=none")
     process = bench.start(arguments)
-    until = time.monotonic() + 90
-    killed = None
-    while killed is None and time.monotonic() < until and process.poll() is None:
-        mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends_from(pid, process.pid)]
-        if mine and any(descends_from(pid, process.pid) for pid in renderers()):
-            # This suite runs as root, so guests have their own uid.
-            uid = os.stat(f"/proc/{mine[0]}").st_uid
-            must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
-            # Long enough for the browser to open the page and stay there.
-            time.sleep(10)
-            os.kill(mine[0], signal.SIGKILL)
-            killed = mine[0]
-        time.sleep(0.1)
+    poll_until(lambda: bench.world.seen(path="/opened") or process.poll() is not None, seconds=90, what="the page was not opened")
+    mine = [pid for pid, line in browsers() if b"--type=" not in line and descends_from(pid, process.pid)]
+    if not mine:
+        raise Failed(f"no browser was seen\n{bench.finish(arguments, process, 240)}")
+    # This suite runs as root, so guests have their own uid.
+    uid = os.stat(f"/proc/{mine[0]}").st_uid
+    os.kill(mine[0], signal.SIGKILL)
     answer = bench.finish(arguments, process, 240)
-    must(killed is not None, f"no browser was seen\n{answer}")
+    must(uid not in (0, os.stat(bench.state).st_uid), f"the browser ran as uid {uid}")
     answer.expect(1, "wp_codebox_command_failed")
     must("browser-lost" in answer.stdout, str(answer))
-    must(not os.path.exists(f"/proc/{killed}"), "the browser is still there")
+    must(not os.path.exists(f"/proc/{mine[0]}"), "the browser is still there")
 
 
 def test_browser_result_is_recorded_as_an_episode_observation(bench):
@@ -403,8 +399,8 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
     live = lambda request: control_request(bench, begun["id"], request)  # noqa: E731
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
-    # A page with an endless script: the browser sends no further request.
-    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=20s", "capture=none"]}}
+    # The browser waits for an element that never appears; it sends no further request and leaves the processor to the visitors.
+    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/errors.html", "wait-for=selector:#none", "timeout=20s", "capture=none"]}}
     looking = threading.Thread(target=lambda: ends.append(live(probe)["answer"]["status"]))
     looking.start()
     while looking.is_alive():
