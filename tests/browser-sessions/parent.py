@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from harness import Failed, must
 from harness.servers import free_ports, nginx, php_fpm
+from harness.templates import seed_template
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OWNER = "www-data"
@@ -41,6 +42,8 @@ class Parent:
         for name in ("state", "opcache"):
             os.mkdir(self.path(name), 0o700)
         self.give(*(self.path(name) for name in ("db", "tmp", "state", "opcache")))
+        if with_extension:
+            seed_template(self.path("state"))
         self.extension = self.settings() if with_extension else {}
         self.fpm = php_fpm(self.path("servers"), {"site": {"port": self.pool, "max_children": 4, "settings": {
             "upload_max_filesize": "64M", "post_max_size": "80M", "memory_limit": "256M", "opcache.revalidate_freq": "0", "upload_tmp_dir": self.path("tmp")}}}, self.extension, OWNER)

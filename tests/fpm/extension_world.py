@@ -24,6 +24,7 @@ from harness import detectors
 
 from harness import Failed, kill_and_wait, must, poll_until
 from harness.fastcgi import Request
+from harness.templates import seed_template
 
 FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
 USER = "www-data"
@@ -47,6 +48,7 @@ class World:
         self.launcher = self.copy("CODEBOX_LAUNCH", "wp-codebox-launch")
         self.extension = self.copy("CODEBOX_SO", "wp_codebox.so")
         self.state = self.owned("state", 0o700)
+        seed_template(self.state)
         self.mount = self.owned("demo", 0o755)
         self.notes = self.owned("notes", 0o755)
         with open(os.path.join(self.mount, "demo.php"), "w", encoding="utf-8") as file:

@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 from harness import Failed, kill_and_wait, must, poll_until
 from harness.detectors import Host, command, has_exited, list_directory, parent, pids, program, read, sleeping_commands
 from harness.servers import free_ports, nginx, php_fpm
+from harness.templates import seed_template
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -86,6 +87,7 @@ class World:
         self.state = self.path("state")
         os.mkdir(self.state, 0o700)
         self.give(self.state, self.path("db"), self.path("tags"), self.path("opcache"))
+        seed_template(self.state)
         self.fpm = php_fpm(self.path("servers"), {
             "site": {"port": self.pool_port, "max_children": WORKERS},
             # A pool with a short request_terminate_timeout.

@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 
 from harness import Failed, must
+from harness.templates import seed_template
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -239,6 +240,7 @@ class World:
         self.state = pathlib.Path(tempfile.mkdtemp(prefix=".state-parents.", dir=home))
         if os.getuid() == 0:
             shutil.chown(self.state, env["CODEBOX_OWNER"], env["CODEBOX_OWNER"])
+        seed_template(str(self.state))
         settings = {"state_dir": self.state, "share_dir": env["CODEBOX_SHARE"], "runner": env["CODEBOX"], "launcher": env["CODEBOX_LAUNCH"], "php_binary": env["CODEBOX_PHP"]}
         # With a file cache of opcodes, each WP-CLI process takes a third of the processor time.
         (self.work / "opcache").mkdir()
