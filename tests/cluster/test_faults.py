@@ -16,7 +16,8 @@ from harness.faults import Fault
 NODE_STEPS = {
     "fetch": {"subject": r"\$JS\.ACK\..*", "down": True},
     "claim": {"subject": r"records\..*", "content": '"state":"claimed"'},
-    "beat": {"subject": r"hosts\..*", "content": '"running":1'},
+    # The line that the agent prints first.
+    "output": {"subject": r"events\.team\..*", "content": r"ready\\n"},
     "part": {"subject": r"objects\.team\.result\..*\.part\.0"},
     "result": {"subject": r"objects\.team\.result\..*\.end"},
     "end": {"subject": r"records\..*", "content": '"state":"terminal"'},
@@ -41,8 +42,7 @@ class Case:
         self.fault = Fault(**NODE_STEPS[step], arrives=arrives, then=then)
         self.name = f"{step}-{'answer' if arrives else 'lost'}"
         self.victim = self.proxy = self.run = None
-        # A heartbeat must find the run.
-        self.script = f"{'sleep 3; ' if step == 'beat' else ''}echo {self.name} > done.txt"
+        self.script = f"{'echo ready; sleep 3; ' if step == 'output' else ''}echo {self.name} > done.txt"
 
 
 def begin(world, cases, warm):
@@ -91,7 +91,7 @@ def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundl
     cases = [
         Case("fetch", "kill", 1),
         Case("claim", "kill", 1), Case("claim", "kill", 2, arrives=True),
-        Case("beat", "kill", 2),
+        Case("output", "kill", 2),
         Case("part", "kill", 2),
         Case("result", "kill", 2), Case("result", "kill", 2, arrives=True, evidence=True),
         Case("end", "kill", 2, evidence=True), Case("end", "kill", 1, arrives=True),
@@ -112,7 +112,7 @@ def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothin
     cases = [
         Case("fetch", "cut", 1),
         Case("claim", "cut", 1), Case("claim", "cut", 2, arrives=True),
-        Case("beat", "cut", 2, evidence=True),
+        Case("output", "cut", 2, evidence=True),
         Case("part", "cut", 2, evidence=True),
         Case("result", "cut", 2, arrives=True, evidence=True),
         Case("end", "cut", 2, evidence=True), Case("end", "cut", 1, arrives=True),
@@ -142,7 +142,7 @@ def test_node_whose_connection_breaks_for_two_seconds_between_two_steps_ends_the
     cases = [
         Case("fetch", 2, 1),
         Case("claim", 2, 1), Case("claim", 2, 1, arrives=True),
-        Case("beat", 2, 1),
+        Case("output", 2, 1),
         Case("part", 2, 1),
         Case("result", 2, 1), Case("result", 2, 1, arrives=True),
         Case("end", 2, 1), Case("end", 2, 1, arrives=True),

@@ -11,7 +11,8 @@ import subprocess
 import pytest
 
 from harness import must, poll_until
-from harness.nats import Client, Cluster, Nats, User, certificates
+from harness.accounts import Accounts
+from harness.nats import Client, Cluster, Nats
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SMALL = ("--task-space", "4", "--record-space", "4", "--object-space", "32", "--object-size", "16")
@@ -91,33 +92,6 @@ def test_killed_leader_costs_no_change_of_a_record_and_repeats_none(tests_of_the
 # Accounts and TLS.
 
 
-class Accounts:
-    """A server with TLS and one user for each party; the permissions are those that `wp-codebox cluster permissions` prints."""
-
-    def __init__(self, bench, program):
-        self.directory = f"{bench.directory}/accounts"
-        os.makedirs(self.directory)
-        certificates(self.directory, "ca", "other-ca")
-        self.users = {}
-        for name, party in (("operator", ("operator",)), ("node", ("node", "node")), ("shop", ("submitter", "shop")), ("blog", ("submitter", "blog"))):
-            user = self.users[name] = User(name, bench.call("cluster", "permissions", *party).expect(0).json)
-            user.inbox = "_".join(party)
-        for name, user in [*self.users.items(), ("wrong", User("wrong", {}))]:
-            with open(os.open(f"{self.directory}/{name}.seed", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-                file.write(f"{user.seed}\n")
-        users = [{"nkey": user.public, "permissions": user.permissions} for user in self.users.values()]
-        tls = {"cert_file": f"{self.directory}/server.pem", "key_file": f"{self.directory}/server.key"}
-        self.server = Nats(program, "accounts", {"authorization": {"users": users}, "tls": tls}, scheme="tls").start()
-        with open(f"{self.directory}/url", "w", encoding="utf-8") as file:
-            file.write(self.server.url)
-
-    def options(self, name):
-        return "--nats", self.server.url, "--nats-ca", f"{self.directory}/ca.pem", "--nats-credentials", f"{self.directory}/{name}.seed"
-
-    def client(self, name):
-        return Client(self.server, self.users[name], f"{self.directory}/ca.pem")
-
-
 @pytest.fixture(scope="module")
 def accounts(bench, program):
     one = Accounts(bench, program)
@@ -128,6 +102,58 @@ def accounts(bench, program):
 
 def test_each_account_can_do_all_that_its_party_does_and_nothing_of_another(conformance, accounts):
     conformance(2, "accounts_", ACCOUNTS=accounts.directory)
+
+
+def without_one_line(permissions):
+    """Returns each line of an account's permissions with the permissions that lack it."""
+    rows = []
+    for verb in ("publish", "subscribe"):
+        lines = permissions[verb]["allow"]
+        # Nobody is told that an event was refused; `test_party_is_refused` shows that a node needs the right to send them.
+        rows += [(f"{verb} {line}", {**permissions, verb: {"allow": [other for other in lines if other != line]}}) for line in lines if line != "events.*.*"]
+    return rows
+
+
+def test_whole_run_is_denied_to_an_account_that_lacks_any_one_line_of_its_permissions(bench, program, tests_of_the_bus):
+    accounts = Accounts(bench, program, "lines", {name: without_one_line for name in ("node", "shop")})
+    try:
+        bench.call("cluster", "setup", *accounts.options("operator"), "--submitter", "shop", "--submitter", "blog", *SMALL, "--json").expect(0)
+
+        def whole_run(directory):
+            environment = {**os.environ, "CODEBOX_NATS_ACCOUNTS": directory, "RUST_BACKTRACE": "0"}
+            words = [tests_of_the_bus, "--exact", "--nocapture", "accounts_have_the_rights_for_a_whole_run"]
+            done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+            with accounts.client("operator") as client:
+                for stream in ("T", "R", "O"):
+                    must(client.request(f"$JS.API.STREAM.PURGE.CODEBOX_{stream}_shop")["success"], "the rest of a run cannot be removed")
+            return done
+        whole = whole_run(accounts.directory)
+        must(whole.returncode == 0 and "skipped" not in whole.stdout, whole.stdout + whole.stderr)
+        for (party, line), directory in accounts.variants.items():
+            done = whole_run(directory)
+            said = done.stdout + done.stderr
+            must(done.returncode != 0, f"{party} needs no right to {line}")
+            must("Denied {" in said, f"{party} without {line}: {said[-1500:]}")
+    finally:
+        accounts.server.close()
+
+
+def test_submitter_may_answer_a_request_once_because_its_permissions_say_so(bench, program):
+    def silent(permissions):
+        return [("answers", {name: value for name, value in permissions.items() if name != "allow_responses"})]
+    accounts = Accounts(bench, program, "answers", {"shop": silent})
+    try:
+        mute = next(iter(accounts.others.values()))
+        for user, refusals in ((accounts.users["shop"], [False, True]), (mute, [True])):
+            with accounts.client("node") as node, Client(accounts.server, user, f"{accounts.directory}/ca.pem") as shop:
+                must(shop.subscribe("secrets.shop.*") == "", "shop may not read requests for its secrets")
+                reply = f"{node.inbox}.1"
+                must(node.publish("secrets.shop.run_0", "request", reply) == "", "a node may not ask")
+                must(shop.message()[1] == reply, "the request has another reply")
+                for is_refused in refusals:
+                    must(("Permissions Violation" in shop.publish(reply, "answer")) is is_refused, f"{user.permissions}: {is_refused}")
+    finally:
+        accounts.server.close()
 
 
 #: What a party may not do, with the account that shows that the attempt is well formed.

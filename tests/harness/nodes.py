@@ -46,12 +46,15 @@ class Node:
 
     def like(self, other, submitter="team"):
         """Takes template and layers of another node, which has run a task of `team`, so that this one need not make them again."""
-        # Neither changes any more, so links will do, unless this node has a disk of its own.
-        form = "-al" if os.stat(other.state).st_dev == os.stat(self.state).st_dev else "-a"
-        for source, target in ((f"{other.state}/templates", self.state), (f"{other.layers}/.", self.layers)):
-            subprocess.run(["cp", form, source, target], check=True)
-        if submitter != "team":
-            os.rename(f"{self.layers}/team", f"{self.layers}/{submitter}")
+        shares = os.stat(other.state).st_dev == os.stat(self.state).st_dev
+        # A template does not change any more, so links will do, unless this node has a disk of its own.
+        form = "-al" if shares else "-a"
+        subprocess.run(["cp", form, f"{other.state}/templates", self.state], check=True)
+        if shares and submitter == "team":
+            # Several processes may use one directory of layers.
+            self.layers = other.layers
+            return self
+        subprocess.run(["cp", form, f"{other.layers}/team", f"{self.layers}/{submitter}"], check=True)
         return self
 
     def text(self):
