@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '024cfed00ce9bddf2a5794d8bf68f053272f08ed0076cc608226f65c8abf1d82',
+	'contract_digest' => '6adefc22cea93332116338a018e62920d08911c03a6f1823c684907a3bd00f62',
 ];
