@@ -8,7 +8,7 @@ use crate::bus::{Bus, BusError, Delivery};
 use crate::held::{HeldRuns, Interruption};
 use crate::host::HostRecord;
 use crate::lease::{Lease, Leases};
-use crate::names::{NodeName, Queue};
+use crate::names::Queue;
 use crate::record::{Claimant, Versioned};
 use crate::rest::Rest;
 use crate::schedule::Schedule;
@@ -417,27 +417,4 @@ impl<'a> Node<'a> {
         });
         queues
     }
-}
-
-/// Returns a random id for a process.
-///
-/// # Errors
-/// The kernel gives no random bytes.
-pub fn new_instance() -> Result<String, ErrorBody> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        ErrorBody::new(ErrorCode::Internal, format!("no random bytes: {error}"))
-    })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Returns the claimant for a process of this node.
-///
-/// # Errors
-/// The kernel gives no random bytes.
-pub fn new_claimant(node: NodeName) -> Result<Claimant, ErrorBody> {
-    Ok(Claimant {
-        node,
-        instance: new_instance()?,
-    })
 }

@@ -5,7 +5,7 @@
 
 use crate::names::{NodeName, Queue, RunKey};
 use serde::{Deserialize, Serialize};
-use wp_codebox_contracts::{ErrorBody, Outcome, Sha256Hex};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
 
 /// Version of the protocol that this program writes. It reads this version and the one before.
 pub const PROTOCOL: u32 = 1;
@@ -97,4 +97,27 @@ pub struct Versioned<T> {
     pub value: T,
     /// Its revision.
     pub revision: Revision,
+}
+
+/// Returns a random id for a process.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn new_instance() -> Result<String, ErrorBody> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        ErrorBody::new(ErrorCode::Internal, format!("no random bytes: {error}"))
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns the claimant for a process of this node.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn new_claimant(node: NodeName) -> Result<Claimant, ErrorBody> {
+    Ok(Claimant {
+        node,
+        instance: new_instance()?,
+    })
 }

@@ -4,8 +4,7 @@
 use crate::bus::{Bus, BusError};
 use crate::lease::Lease;
 use crate::names::{Queue, RunKey, SubmitterName};
-use crate::node::new_instance;
-use crate::record::{Claimant, PROTOCOL, Record, Revision, State};
+use crate::record::{Claimant, PROTOCOL, Record, Revision, State, new_instance};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of changes that a pass reads of one submitter: between two passes the node sends its
