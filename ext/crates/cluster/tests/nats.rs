@@ -476,6 +476,40 @@ fn record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_oth
 }
 
 #[test]
+fn object_that_was_removed_during_its_upload_is_not_complete_until_it_is_uploaded_again() {
+    let Some(world) = world() else { return };
+    let (bus, of, name) = (&world.bus, &world.submitter, ObjectName::Layer(digest(9)));
+    let content: Vec<u8> = (0..20 * 128 * 1024_u32).map(|n| (n % 251) as u8).collect();
+    let (other, mut left) = (world.another_bus(), content.as_slice());
+    // Its first parts are stored when the twelfth one is read.
+    let mut upload = ReadWith(|to: &mut [u8]| {
+        if left.len() == 8 * 128 * 1024 {
+            other.remove_object(of, &name.to_text()).unwrap();
+        }
+        left.read(to)
+    });
+    bus.put_object(of, &name, &mut upload).unwrap();
+    assert_eq!(bus.has_object(of, &name), Ok(false));
+    let mut read = Vec::new();
+    let found = bus.get_object(of, &name, &mut read);
+    assert_eq!(code(found), "wp_codebox_cluster_missing");
+    bus.put_object(of, &name, &mut content.as_slice()).unwrap();
+    assert_eq!(bus.has_object(of, &name), Ok(true));
+    read.clear();
+    bus.get_object(of, &name, &mut read).unwrap();
+    assert!(read == content);
+}
+
+/// Reads by calling a function.
+struct ReadWith<F>(F);
+
+impl<F: FnMut(&mut [u8]) -> std::io::Result<usize>> Read for ReadWith<F> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        (self.0)(to)
+    }
+}
+
+#[test]
 fn full_queue_refuses_messages_until_one_is_answered_and_other_queues_have_room() {
     let Some(url) = variable("CODEBOX_NATS_URL") else {
         return;

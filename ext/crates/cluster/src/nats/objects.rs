@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -58,13 +58,25 @@ async fn end(
         })
 }
 
-/// Returns whether an object is complete.
+/// Returns whether an object is complete: its description is there, and every part. A removal in the
+/// middle of an upload leaves a description without the first parts.
 pub(super) async fn has(
     connection: &Connection,
     of: &SubmitterName,
     name: &ObjectName,
 ) -> Result<bool, BusError> {
-    Ok(end(connection, of, &name.to_text()).await?.is_some())
+    let (stream, text) = (layout::objects_stream(of), name.to_text());
+    let all = format!("{}.>", layout::object(of, &text));
+    let found = connection.subjects(&stream, &all).await;
+    let found = found.map_err(|error| error.into_bus(&stream))?;
+    let found: BTreeSet<String> = found.into_iter().map(|(subject, _)| subject).collect();
+    if !found.contains(&layout::object_end(of, &text)) {
+        return Ok(false);
+    }
+    let is_complete = |end: End| {
+        (0..end.parts).all(|number| found.contains(&layout::object_part(of, name, number)))
+    };
+    Ok(end(connection, of, &text).await?.is_some_and(is_complete))
 }
 
 /// Returns the limit of one object in bytes.
