@@ -242,8 +242,8 @@ fn registry_is_locked_while_a_module_is_compiled_and_free_afterwards() {
     fs::write(rig.directory.path().join("key"), "2.0-x86_64-bb").unwrap();
     found.compiled(&rig.runner).unwrap();
     let registry = fs::File::open(rig.path("")).unwrap();
-    let flags = rustix::fs::FlockOperation::NonBlockingLockExclusive;
-    rustix::fs::flock(&registry, flags).unwrap();
+    // Waits, because a program that another test starts has a copy of the lock until its exec.
+    rustix::fs::flock(&registry, rustix::fs::FlockOperation::LockExclusive).unwrap();
 }
 
 /// What processes leave that are killed while they register, remove or compile a tool, made by hand.
