@@ -205,7 +205,7 @@ def test_submitter_whose_patience_ends_says_that_the_run_may_go_on_and_gets_its_
     access = {"servers": [world.server.url], "submitter": "team"}
     placement = {"cluster": access, "capability": "default", "priority": "normal", "max_tries": 3,
                  "nodes": [{"node": "one", "key": node.key}], "patience_ms": 1000}
-    first = SupervisorClient(bench, "echo ready; sleep 3; echo a > a.txt", placement=placement).spawn().accepted()
+    first = SupervisorClient(bench, "echo ready; sleep 3; echo a > a.txt", placement={"named": placement}).spawn().accepted()
     run = first.run_id
     # Before that, the node would give the run back, because it cannot fetch the inputs.
     frame = {}
