@@ -214,7 +214,7 @@ def test_nodes_with_wrong_clocks_keep_their_runs_and_lose_them_when_they_die_lik
 
 
 class Lies:
-    """A server with accounts and one honest node. A run is done; then somebody with the node's account says something else about it."""
+    """A server with accounts and one honest node. A run is done; then a program with the node's account says something else about it."""
 
     def __init__(self, bench, environment, warm):
         self.bench = bench

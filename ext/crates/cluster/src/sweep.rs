@@ -1,5 +1,5 @@
 //! Looks for runs whose message is lost: its node is dead, its submitter died before it could put the
-//! message into the queue, or somebody removed it.
+//! message into the queue, or an operator removed it.
 
 use crate::bus::{Bus, BusError};
 use crate::lease::Lease;
