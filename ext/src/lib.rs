@@ -31,6 +31,7 @@ mod runner;
 mod runs;
 mod session;
 mod site_change;
+mod slots;
 mod socket;
 mod spawn;
 mod state;
@@ -58,6 +59,7 @@ mod module {
             .class::<api::Policy>()
             .class::<api::Artifacts>()
             .class::<api::Changes>()
+            .class::<api::ChangeLock>()
             .class::<api::Redactor>()
             .class::<api::Run>()
             .class::<api::Runs>()

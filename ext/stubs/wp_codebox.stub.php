@@ -696,6 +696,22 @@ final class Changes
 }
 
 /**
+ * Lock of the one request that changes files of a site. It is released when the object or the
+ * process ends, so a request that can take it knows that an earlier one is not alive any more.
+ */
+final class ChangeLock
+{
+    private function __construct() {}
+
+    /**
+     * Takes the lock of a site.
+     *
+     * @throws UnavailableException `wp_codebox_busy` (429, exit 125): another request holds it.
+     */
+    public static function take(string $site): ChangeLock {}
+}
+
+/**
  * Held sandboxes: runs of any caller that were started with `hold`. A reference is a run id or
  * its unique prefix.
  *

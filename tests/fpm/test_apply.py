@@ -1,8 +1,10 @@
 """Direct apply and roll back on a site under nginx and php-fpm. The site's answers decide whether a change stays."""
 
+import contextlib
 import json
 import os
 import shlex
+import sqlite3
 import time
 import urllib.parse
 
@@ -82,7 +84,7 @@ def roll_back(site, run, user="admin", headers=None, **more):
 
 
 def when_free(call):
-    """Repeats a call while the locks of a killed request are held; they are released a few seconds later."""
+    """Repeats a call while the process of a killed request changes the site."""
     answers = []
 
     def free():
@@ -362,7 +364,6 @@ def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_reques
     state = lambda: (read(site), os.path.exists(path(site, OTHER)))
     old, new = (before, False), (after, True)
     for number in range(KILLS):
-        # The previous request was killed; its locks are released a few seconds after that.
         if operation == "rollback" and state() == old:
             apply_when_free(site, run, files).expect(200)
         call = (lambda **more: apply(site, run, files, **more)) if operation == "apply" else (lambda **more: roll_back(site, run, **more))
@@ -431,8 +432,7 @@ def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site,
     must(victims != ("process",) or read(site) == before, "the request that waited for the process did not take the change back")
     checked = victims == ("worker",)
     bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
-    # A killed worker has recorded no end; a later request records it, a few seconds after the kill.
-    poll_until(lambda: bundle()["history"][-1]["status"] != "started", seconds=30, what="the end is not recorded")
+    # A killed worker has recorded no end; the next request records it.
     last = bundle()["history"][-1]
     must((read(site) != before) == checked, read(site))
     must((last["event"], last["status"], bundle()["state"]) == ("apply", *(("success", "applied") if checked else ("failure", "open"))), json.dumps(bundle()["history"]))
@@ -451,11 +451,8 @@ def test_request_that_is_slow_to_record_its_result_is_not_taken_for_a_dead_one(s
         code.write(f"<?php\nadd_filter( 'wp_codebox_apply_approved_artifact', static function ( $result ) {{ touch( '{late}' ); for ( $n = 0; $n < 6000 && ! is_file( '{record}' ); $n++ ) {{ clearstatcache(); usleep( 10000 ); }} return $result; }}, 99 );\n")
     open(hold, "w", encoding="utf-8").close()
     try:
-        began = time.monotonic()
         thread, _, answers = until_process(site, lambda **more: apply(site, run, files, **more), "late")
         poll_until(lambda: os.path.exists(held), seconds=30, what="the changed site is not checked")
-        # Longer than the time after which a dead request is settled.
-        poll_until(lambda: time.monotonic() > began + 7, seconds=30, what="time stands still")
         open(go, "w", encoding="utf-8").close()
         poll_until(lambda: os.path.exists(late) and not changers(site), seconds=30, what="the process did not end")
         site.request("GET", "/", None).expect(200)
@@ -473,10 +470,78 @@ def test_request_that_is_slow_to_record_its_result_is_not_taken_for_a_dead_one(s
     roll_back(site, run).expect(200)
 
 
+@pytest.fixture(scope="module")
+def killing_plugin(site):
+    """Kills a request that writes `kill <n>` in its header before its n-th query that writes the mark or a lock of a
+    change. Returns a function that tells these options as they are now."""
+    plugin = site.path("site", "wp-content", "mu-plugins", "kill.php")
+    with open(plugin, "w", encoding="utf-8") as code:
+        code.write(
+            "<?php\nif ( isset( $_SERVER['HTTP_X_KILL'] ) ) {\n"
+            "add_filter( 'query', static function ( $query ) { static $count = 0;\n"
+            "if ( 1 === preg_match( '/^\\s*(INSERT|UPDATE|DELETE).*(wp_codebox_running_change|_updater\\.lock)/s', $query ) && ++$count === (int) $_SERVER['HTTP_X_KILL'] ) { exec( 'kill -9 ' . getmypid() ); }\n"
+            "return $query; } );\n}\n"
+        )
+    names = ("wp_codebox_running_change", "core_updater.lock", "auto_updater.lock")
+
+    def present():
+        with contextlib.closing(sqlite3.connect(f"file:{site.path('db', 'test.sqlite')}?mode=ro", uri=True)) as database:
+            return [row[0] for row in database.execute("SELECT option_name FROM wp_options WHERE option_name IN (?, ?, ?)", names)]
+
+    yield present
+    os.remove(plugin)
+
+
+@pytest.mark.parametrize("operation", ("apply", "rollback"))
+def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_none_after_the_next_request(site, killing_plugin, operation):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]
+    left = []
+    for number in range(1, 30):
+        if operation == "rollback" and read(site) == before:
+            apply(site, run, files).expect(200)
+        answer = call(site, run, files, headers={"X-Kill": str(number)})
+        if answer.status == 200:
+            break
+        must(answer.status == 502, f"{number}: {answer}")
+        left.append(killing_plugin())
+        poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
+        # php-fpm may lose one more request after SIGKILL of a worker.
+        poll_until(lambda: site.request("GET", "/", None).status == 200, seconds=30, what="the site does not answer")
+        must(killing_plugin() == [], f"{number}: left behind: {killing_plugin()}")
+        if operation == "apply" and read(site) != before:
+            roll_back(site, run).expect(200)
+    must(number >= 7 and any(len(names) == 3 for names in left), f"control: the request is killed {number - 1} times: {left}")
+    must(all("wp_codebox_running_change" in names for names in left if names), f"locks without a mark: {left}")
+    if operation == "apply":
+        roll_back(site, run).expect(200)
+    bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    unended = [row for row in bundle["history"] if row["status"] == "started"]
+    must((read(site), bundle["state"], unended) == (before, "rolled-back", []), json.dumps(bundle["history"]))
+
+
+def test_lock_of_an_update_that_began_after_a_killed_request_stays(site, killing_plugin):
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    # Killed before it takes the second lock; the update takes the place of the first one.
+    must(apply(site, run, files, headers={"X-Kill": "5"}).status == 502, "control: the request is not killed")
+    must(sorted(killing_plugin()) == ["core_updater.lock", "wp_codebox_running_change"], str(killing_plugin()))
+    update = "require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php'; WP_Upgrader::release_lock( 'core_updater' ); echo (int) WP_Upgrader::create_lock( 'core_updater' );"
+    must(site.wp("eval", update, "--skip-plugins") == "1", "control: no lock")
+    try:
+        poll_until(lambda: site.request("GET", "/", None).status == 200, seconds=30, what="the site does not answer")
+        must(killing_plugin() == ["core_updater.lock"], str(killing_plugin()))
+        apply(site, run, files).expect(429, "wp_codebox_busy")
+    finally:
+        site.wp("eval", "delete_option( 'core_updater.lock' );", "--skip-plugins")
+    apply(site, run, files).expect(200)
+    roll_back(site, run).expect(200)
+
+
 def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
-    plugin = site.path("site", "wp-content", "mu-plugins", "kill.php")
+    plugin = site.path("site", "wp-content", "mu-plugins", "kill-late.php")
     with open(plugin, "w", encoding="utf-8") as code:
         code.write("<?php\nadd_filter( 'wp_codebox_apply_approved_artifact', static function ( $result ) { exec( 'kill -9 ' . getmypid() ); return $result; }, 99 );\n")
     try:
@@ -484,15 +549,12 @@ def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(
     finally:
         os.remove(plugin)
     must("hello" in read(site), "control: the file is not written")
-    bundle = lambda: site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
-    must(bundle()["state"] == "open", "control: the end is recorded")
-    # Until the end is recorded, every other change is refused.
-    roll_back(site, run).expect(429, "wp_codebox_busy")
-    poll_until(lambda: bundle()["state"] == "applied", seconds=30, what="the end is not recorded")
-    last = bundle()["history"][-1]
-    must((last["event"], last["status"], last["who"]["kind"]) == ("apply", "success", "recovery"), json.dumps(bundle()["history"]))
-    roll_back_when_free(site, run)
-    must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))
+    bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    last = bundle["history"][-1]
+    must((bundle["state"], last["event"], last["status"], last["who"]["kind"]) == ("applied", "apply", "success", "recovery"), json.dumps(bundle["history"]))
+    roll_back(site, run).expect(200)
+    bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+    must(read(site) == before and bundle["state"] == "rolled-back", json.dumps(bundle["history"]))
 
 
 def test_change_of_a_discarded_bundle_is_taken_back(site):

@@ -3,6 +3,7 @@
 
 mod agent_task;
 mod artifacts;
+mod change_lock;
 mod changes;
 mod extension;
 mod group_slot;
@@ -15,6 +16,7 @@ mod sandbox;
 
 pub(crate) use agent_task::AgentTask;
 pub(crate) use artifacts::Artifacts;
+pub(crate) use change_lock::ChangeLock;
 pub(crate) use changes::Changes;
 pub(crate) use extension::Extension;
 pub(crate) use group_slot::GroupSlot;

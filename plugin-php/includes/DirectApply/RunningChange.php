@@ -10,38 +10,27 @@ declare(strict_types=1);
 namespace WPCodebox\DirectApply;
 
 use Throwable;
-use WP_Upgrader;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
+use WPCodebox\Native\ChangeLock;
 use WPCodebox\Native\Changes;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Holds WordPress's update locks during a change, so that no update writes the same files. An option marks the
- * change: when it was interrupted, the next request finds the mark, lets the engine finish or reverse it, and
- * records how it ended. It also removes the mark and the locks of a request that died, when no process changes
- * the site any more.
+ * An option marks the change, and WordPress's update locks keep other changes of files out. The mark is there before
+ * the locks and after them. The request that makes the change holds a lock that the kernel releases when the request
+ * ends for any reason. Whoever finds the mark and gets that lock lets the engine finish or reverse the change,
+ * records how it ended, and removes locks and mark.
  */
 final class RunningChange {
 
 	private const MARK = 'wp_codebox_running_change';
 
-	/** Locks of WordPress: updates by a person, and automatic ones. */
-	private const LOCKS = [ 'core_updater', 'auto_updater' ];
-
-	/** Time in seconds after which WordPress ignores the locks. */
-	private const LONGEST = 900;
-
-	/** Option with the time since which no process works on a marked change, and the id of its mark. */
-	private const IDLE = 'wp_codebox_idle_change';
-
-	/**
-	 * Time in seconds within which a living request starts its process, and records the result after the process
-	 * has ended.
-	 */
-	private const GRACE = 5;
+	/** Lock of this request, held from the beginning of its change until `end()` or the end of this object. */
+	private ?ChangeLock $lock = null;
 
 	/**
 	 * Mark of the change that this request made and has not recorded yet; null without one.
@@ -65,65 +54,81 @@ final class RunningChange {
 	 *                                                 for a roll back `change`.
 	 * @param callable(): array<string, mixed> $change Changes files.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_busy` when WordPress is being updated.
+	 * @throws Failure `wp_codebox_busy` when WordPress is being updated, or another change is not settled.
+	 *                 `wp_codebox_apply_failed` when an interrupted change cannot be settled.
 	 */
 	public function during( array $about, callable $change ): array {
-		require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
-		$this->settle();
-		$held = [];
-		foreach ( self::LOCKS as $lock ) {
-			if ( ! WP_Upgrader::create_lock( $lock, self::LONGEST ) ) {
-				array_map( [ WP_Upgrader::class, 'release_lock' ], $held );
-				throw Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is applied; wait until that has ended.', 'codebox' ) );
-			}
-			$held[] = $lock;
+		$this->lock = ChangeLock::take( $this->site->id() );
+		$unsettled  = $this->settle_marked();
+		if ( null !== $unsettled ) {
+			throw $unsettled;
 		}
 		$this->mark = [
-			'id'    => wp_generate_uuid4(),
 			'began' => time(),
 			'about' => $about,
-			'locks' => true,
+			'locks' => UpdateLocks::owner(),
 		];
-		register_shutdown_function( [ $this, 'leave' ] );
+		update_option( self::MARK, $this->mark, true );
+		if ( ! UpdateLocks::take( $this->mark['locks'] ) ) {
+			$this->end();
+			throw self::busy();
+		}
 		try {
-			update_option( self::MARK, $this->mark, true );
 			return $change();
 		} catch ( Throwable $thrown ) {
-			// The process may have died. The next request records the end.
-			$this->recover();
-			$this->leave();
+			// The process may have died. The mark stays, so that a later request records the end that the engine now gives
+			// the change; the lock stays until the caller has recorded the failure.
+			if ( null === $this->recover() ) {
+				UpdateLocks::release( $this->mark['locks'] );
+			}
+			$this->mark = null;
 			throw $thrown;
 		}
 	}
 
-	/** Ends a change whose result the audit log has: removes mark and locks. */
+	/** Ends a change whose result the audit log has: removes locks and mark. */
 	public function end(): void {
 		if ( null !== $this->mark ) {
-			delete_option( self::MARK );
-			delete_option( self::IDLE );
-			$this->release();
+			self::remove( $this->mark );
+			$this->mark = null;
+			$this->lock = null;
 		}
 	}
 
-	/** Releases the locks of a change whose result the audit log may lack. The mark stays for a later request. */
-	public function leave(): void {
-		if ( null !== $this->mark ) {
-			update_option( self::MARK, [ 'locks' => false ] + $this->mark, true );
-			$this->release();
-		}
-	}
-
-	/** Releases the locks. */
-	private function release(): void {
-		$this->mark = null;
-		array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
-	}
-
-	/** Settles an interrupted change; does nothing without a mark. The mark is an autoloaded option, so reading it is cheap. */
+	/**
+	 * Settles an interrupted change. Does nothing without a mark, or while the request that made it is alive. The
+	 * mark is an autoloaded option, so reading it is cheap.
+	 */
 	public function settle(): void {
-		$mark = get_option( self::MARK );
-		if ( ! is_array( $mark ) || ! $this->is_abandoned( $mark ) ) {
+		if ( false === get_option( self::MARK ) ) {
 			return;
+		}
+		try {
+			// Held until this function returns.
+			$lock = ChangeLock::take( $this->site->id() );
+			$this->settle_marked();
+		} catch ( Throwable $thrown ) {
+			// Called only to write the server's log: every page of the site runs this.
+			Failure::from( $thrown );
+		}
+	}
+
+	/**
+	 * Settles the marked change. The caller holds the lock, so the request that made it is gone.
+	 *
+	 * @return Failure|null Reason why it is not settled; null if no marked change is left.
+	 */
+	private function settle_marked(): ?Failure {
+		// Another request may have written or removed the mark since this one read its options.
+		wp_cache_delete( 'alloptions', 'options' );
+		wp_cache_delete( 'notoptions', 'options' );
+		$mark = get_option( self::MARK );
+		if ( ! is_array( $mark ) ) {
+			return null;
+		}
+		$unsettled = $this->recover();
+		if ( null !== $unsettled ) {
+			return $unsettled;
 		}
 		try {
 			( new InterruptedChange( $this->site ) )->record( $mark['about'], (int) $mark['began'] );
@@ -131,49 +136,45 @@ final class RunningChange {
 			// Called only to write the server's log. The files are settled, so the locks are released without the record.
 			Failure::from( $thrown );
 		}
-		if ( true === $mark['locks'] ) {
-			require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
-			array_map( [ WP_Upgrader::class, 'release_lock' ], self::LOCKS );
-		}
-		delete_option( self::MARK );
-		delete_option( self::IDLE );
+		self::remove( $mark );
+		return null;
 	}
 
 	/**
-	 * Settles the files and checks whether the request that made the change is gone: no process has worked on it for
-	 * a while, and the mark still exists. The time counts from the first request that sees no process.
+	 * Removes the locks of a change and then its mark.
 	 *
 	 * @param array<string, mixed> $mark Mark of the change.
 	 */
-	private function is_abandoned( array $mark ): bool {
-		if ( ! $this->recover() ) {
-			delete_option( self::IDLE );
-			return false;
-		}
-		$idle = get_option( self::IDLE );
-		if ( ! is_array( $idle ) || $idle['id'] !== $mark['id'] ) {
-			$idle = [
-				'id'    => $mark['id'],
-				'since' => time(),
-			];
-			update_option( self::IDLE, $idle, false );
-		}
-		return time() > (int) $idle['since'] + self::GRACE;
+	private static function remove( array $mark ): void {
+		UpdateLocks::release( (string) $mark['locks'] );
+		delete_option( self::MARK );
+	}
+
+	/** Returns the error for a site that another change or an update is changing. */
+	private static function busy(): Failure {
+		return Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is applied; wait until that has ended.', 'codebox' ) );
 	}
 
 	/**
-	 * Lets the engine finish or reverse what was interrupted. Returns whether nothing is left to do; otherwise a
-	 * process is still changing the site, or the next call tries again.
+	 * Lets the engine finish or reverse what was interrupted.
+	 *
+	 * @return Failure|null Null if nothing is left to do; otherwise a process is still changing the site, or the next
+	 *                      call tries again.
 	 */
-	private function recover(): bool {
+	private function recover(): ?Failure {
 		try {
 			$outcome = Changes::recover( $this->site->id() );
-			OpcodeCache::drop( $outcome['paths'] );
-			return ! $outcome['running'] && [] === $outcome['failed'];
 		} catch ( Throwable $thrown ) {
-			// Called only to write the server's log.
-			Failure::from( $thrown );
-			return false;
+			return Failure::from( $thrown );
 		}
+		OpcodeCache::drop( $outcome['paths'] );
+		if ( $outcome['running'] ) {
+			return self::busy();
+		}
+		if ( [] !== $outcome['failed'] ) {
+			/* translators: %s: error message. */
+			return Failure::because( ErrorCode::ApplyFailed, Sentence::of( __( 'An earlier change was interrupted, and it can be neither finished nor taken back: %s', 'codebox' ), $outcome['failed'][0]['error']['message'] ) );
+		}
+		return null;
 	}
 }

@@ -23,3 +23,10 @@ final class Changes {
 		return [ 'running' => false, 'settled' => [], 'failed' => [] ];
 	}
 }
+
+final class ChangeLock {
+
+	public static function take( string $site ): self {
+		return new self();
+	}
+}
