@@ -165,7 +165,15 @@ pub fn follow(
             Ok(Heard::Record(row)) => {
                 answered = Instant::now();
                 let now = match &row.value.state {
-                    State::Terminal { .. } => return Ok(row.value),
+                    State::Terminal { by, .. } => {
+                        // The claim may have come and gone between two looks.
+                        let epoch = row.value.epoch;
+                        let claim = by.clone().map(|by| Seen::Claimed { by, epoch });
+                        if let Some(claim) = claim.filter(|claim| last.as_ref() != Some(claim)) {
+                            seen(claim);
+                        }
+                        return Ok(row.value);
+                    }
                     State::Queued => Seen::Queued,
                     State::Claimed { by } => Seen::Claimed {
                         by: by.clone(),

@@ -69,7 +69,17 @@ fn submit_run(server: &Memory, name: &str) -> RunKey {
 
 fn ended(server: &Memory, key: &RunKey) -> Record {
     let bus: Arc<dyn Bus> = Arc::new(server.clone());
-    follow(&bus, key, Duration::from_secs(60), &|| false, &mut |_| {}).unwrap()
+    let mut epochs = Vec::new();
+    let record = follow(&bus, key, Duration::from_secs(60), &|| false, &mut |seen| {
+        if let Seen::Claimed { epoch, .. } = seen {
+            epochs.push(epoch);
+        }
+    });
+    let record = record.unwrap();
+    // Also a follower that comes late is told of the last claim, and of each one at most once.
+    assert_eq!(epochs.last(), Some(&record.epoch));
+    assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
+    record
 }
 
 #[test]
