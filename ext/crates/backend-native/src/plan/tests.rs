@@ -530,6 +530,7 @@ fn guest_php_ini_loads_extensions_disables_ffi_and_caches_opcodes_in_files_only(
         "ffi.enable=0",
         "opcache.file_cache_only=1",
         "opcache.validate_timestamps=1",
+        "opcache.file_cache_consistency_checks=0",
         "opcache.file_cache=/var/cache/codebox/opcache",
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
