@@ -34,6 +34,16 @@ SUBMITTER_STEPS = {
 }
 
 
+#: Steps that the suite `cluster` tries; `cluster-matrix` tries every one.
+SOME = ("claim-answer", "end-lost", "end-answer", "record-answer", "message-lost")
+
+
+@pytest.fixture(params=[pytest.param(SOME, id="some steps"), pytest.param(None, id="every step", marks=pytest.mark.matrix)])
+def steps(request):
+    """Selects the cases whose step is tried."""
+    return lambda cases: [case for case in cases if request.param is None or case.name in request.param]
+
+
 class Case:
     """A fault in one step of a node, and what must follow: the number of claims, and whether the node's result stays although it counts for nothing."""
 
@@ -87,8 +97,8 @@ def world_of(bench, environment, cases):
     return World(bench, environment, [case.name for case in cases])
 
 
-def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundle(bench, environment, warm):
-    cases = [
+def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundle(bench, environment, warm, steps):
+    cases = steps([
         Case("fetch", "kill", 1),
         Case("claim", "kill", 1), Case("claim", "kill", 2, arrives=True),
         Case("output", "kill", 2),
@@ -96,7 +106,7 @@ def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundl
         Case("result", "kill", 2), Case("result", "kill", 2, arrives=True, evidence=True),
         Case("end", "kill", 2, evidence=True), Case("end", "kill", 1, arrives=True),
         Case("answer", "kill", 1), Case("answer", "kill", 1, arrives=True),
-    ]
+    ])
     world = world_of(bench, environment, cases)
     try:
         rescuer = begin(world, cases, warm)
@@ -108,8 +118,8 @@ def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundl
         world.close()
 
 
-def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothing(bench, environment, warm):
-    cases = [
+def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothing(bench, environment, warm, steps):
+    cases = steps([
         Case("fetch", "cut", 1),
         Case("claim", "cut", 1), Case("claim", "cut", 2, arrives=True),
         Case("output", "cut", 2, evidence=True),
@@ -117,7 +127,7 @@ def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothin
         Case("result", "cut", 2, arrives=True, evidence=True),
         Case("end", "cut", 2, evidence=True), Case("end", "cut", 1, arrives=True),
         Case("answer", "cut", 1),
-    ]
+    ])
     world = world_of(bench, environment, cases)
     try:
         begin(world, cases, warm).start()
@@ -138,8 +148,8 @@ def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothin
         world.close()
 
 
-def test_node_whose_connection_breaks_for_two_seconds_between_two_steps_ends_the_run_itself(bench, environment, warm):
-    cases = [
+def test_node_whose_connection_breaks_for_two_seconds_between_two_steps_ends_the_run_itself(bench, environment, warm, steps):
+    cases = steps([
         Case("fetch", 2, 1),
         Case("claim", 2, 1), Case("claim", 2, 1, arrives=True),
         Case("output", 2, 1),
@@ -147,7 +157,7 @@ def test_node_whose_connection_breaks_for_two_seconds_between_two_steps_ends_the
         Case("result", 2, 1), Case("result", 2, 1, arrives=True),
         Case("end", 2, 1), Case("end", 2, 1, arrives=True),
         Case("answer", 2, 1), Case("answer", 2, 1, arrives=True),
-    ]
+    ])
     world = world_of(bench, environment, cases)
     try:
         begin(world, cases, warm)
@@ -170,16 +180,19 @@ def world(bench, environment, warm):
     one.close()
 
 
-#: Steps of a submitter at which something happens, and whether the server still gets the message.
-SUBMITTER_CASES = [("task", False), ("record", False), ("record", True), ("message", False), ("message", True), ("follow", False), ("result", False)]
+class Submission:
+    """A step of a submitter at which something happens; `arrives`: the server still gets the message."""
+
+    def __init__(self, step, arrives=False):
+        self.step, self.arrives, self.name = step, arrives, f"{step}-{'answer' if arrives else 'lost'}"
 
 
-def submit_with_faults(world, then):
+def submit_with_faults(world, steps, then):
     """Submits a run with a key through a proxy for each step, and returns name, script and key of each."""
     rows = []
-    for step, arrives in SUBMITTER_CASES:
-        name = f"{step}-{'answer' if arrives else 'lost'}-{then}"
-        proxy = world.proxy(Fault(**SUBMITTER_STEPS[step], arrives=arrives, then=then))
+    for one in steps([Submission("task"), Submission("record"), Submission("record", True), Submission("message"), Submission("message", True), Submission("follow"), Submission("result")]):
+        name = f"{one.name}-{then}"
+        proxy = world.proxy(Fault(**SUBMITTER_STEPS[one.step], arrives=one.arrives, then=then))
         script = f"echo {name} > done.txt"
         run = world.detached(name, script, "--idempotency-key", name, url=proxy.url)
         rows.append((name, script, run))
@@ -187,8 +200,8 @@ def submit_with_faults(world, then):
     return rows
 
 
-def test_run_of_a_killed_submitter_goes_on_and_the_same_key_takes_it_over_on_the_same_host_and_on_another(world, bench):
-    rows = submit_with_faults(world, "kill")
+def test_run_of_a_killed_submitter_goes_on_and_the_same_key_takes_it_over_on_the_same_host_and_on_another(world, bench, steps):
+    rows = submit_with_faults(world, steps, "kill")
     for name, script, run in rows:
         again = world.submit(name, script, "--idempotency-key", name).expect(0)
         must(again.result["run_id"] == run, f"{name}: {again}")
@@ -205,8 +218,8 @@ def test_run_of_a_killed_submitter_goes_on_and_the_same_key_takes_it_over_on_the
     world.verified(run, other)
 
 
-def test_submitter_whose_connection_breaks_for_two_seconds_gets_its_bundle(world):
-    rows = submit_with_faults(world, 2)
+def test_submitter_whose_connection_breaks_for_two_seconds_gets_its_bundle(world, steps):
+    rows = submit_with_faults(world, steps, 2)
     for name, _, run in rows:
         record = world.records.ended(run)
         must(record["epoch"] == 1 and world.records.stored[run] == 3, f"{name}: {record}, {world.records.stored[run]} values")

@@ -56,6 +56,7 @@ def test_bus_keeps_its_contract_on_one_server(conformance, server):
     conformance(17, URL=server.url)
 
 
+@pytest.mark.matrix
 def test_bus_keeps_its_contract_on_three_servers(conformance, program):
     cluster = Cluster(program)
     try:

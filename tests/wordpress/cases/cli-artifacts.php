@@ -52,11 +52,6 @@ return static function ( Harness $t ): void {
 			$t->same( 0, $code );
 			$t->contains( 'The bundle verifies (signed by this host).', $err );
 			$t->contains( "{$path}sample.php", $out );
-			if ( 'fake' === $t->phase ) {
-				putenv( 'WP_CODEBOX_FAKE_COVERAGE=files' );
-				$t->contains( 'The bundle verifies (signed by this host, but not every key of the manifest).', $t->wp( [ 'codebox', 'artifacts', 'inspect', $id ] )[2] );
-				putenv( 'WP_CODEBOX_FAKE_COVERAGE' );
-			}
 			$t->same( hash_file( 'sha256', $got['artifact']['directory'] . '/manifest.json' ) . "\n", $t->wp( [ 'codebox', 'artifacts', 'inspect', $id, '--porcelain' ] )[1] );
 			file_put_contents( $got['artifact']['directory'] . '/files/patch.diff', 'x' );
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'inspect', $id, '--format=csv', '--fields=code' ] );

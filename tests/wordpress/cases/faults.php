@@ -52,6 +52,20 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'artifacts inspect says that a signature does not cover every key of the manifest',
+		static function () use ( $t, $fresh ): void {
+			$fresh();
+			$t->as( 'administrator' );
+			$made = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
+			putenv( 'WP_CODEBOX_FAKE_COVERAGE=files' );
+			try {
+				$t->contains( 'The bundle verifies (signed by this host, but not every key of the manifest).', $t->wp( [ 'codebox', 'artifacts', 'inspect', $made['run']['run_id'] ] )[2] );
+			} finally {
+				putenv( 'WP_CODEBOX_FAKE_COVERAGE' );
+			}
+		}
+	);
+	$t->test(
 		'only a bundle signed by this host or by a trusted key of the settings can be applied',
 		static function () use ( $t, $apply ): void {
 			foreach ( [ 'unsigned', 'signed-by-unknown', 'signed-by-known', 'invalid' ] as $status ) {
