@@ -103,6 +103,15 @@ def test_run_of_the_service_goes_to_a_node_if_its_task_says_so(bench, nodes):
         service.close()
 
 
+def test_configuring_a_capability_that_no_node_has_says_so(bench, nodes):
+    state = host(bench, "other-capability")
+    keys = [f"--node-key={name}={node.key}" for name, node in nodes.nodes.items()]
+    words = ["cluster", "configure", *nodes.server(), "--submitter", "team", *keys, "--state", state]
+    said = "no node has the capability gpu"
+    must(said in bench.call(*words, "--capability", "gpu").expect(0).stdout, "not said")
+    must("no node has" not in bench.call(*words).expect(0).stdout, "control: said about a capability that a node has")
+
+
 def test_options_that_describe_a_cluster_replace_the_configuration_as_a_whole(bench, nodes, configured):
     for words in (nodes.server(), ["--submitter", "team"], [f"--node-key=one={nodes.nodes['one'].key}"]):
         bench.agent("true", "--placement", "cluster", *words, state=configured).expect(1, "wp_codebox_input_invalid")

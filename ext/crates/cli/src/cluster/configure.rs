@@ -81,6 +81,17 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     lines.extend(unseen.iter().map(|node| {
         format!("the node {node} has not announced itself yet; check its name in --node-key")
     }));
+    let offered = |host: &HostRecord| {
+        host.capabilities
+            .iter()
+            .any(|one| one.as_str() == config.capability)
+    };
+    if unseen.is_empty() && !hosts.iter().any(offered) {
+        lines.push(format!(
+            "no node has the capability {}; runs that name no other one will wait",
+            config.capability
+        ));
+    }
     output.answer(&json!(config), &lines);
     Ok(())
 }

@@ -78,7 +78,7 @@ fn collect(
     }
     if !grace.is_zero() && !output.is_json() {
         output.note(&format!(
-            "{} objects have no run; looking again after {}",
+            "objects without a run: {}; looking again after {}",
             first.waiting,
             humantime::format_duration(grace)
         ));
@@ -103,12 +103,12 @@ fn collect(
 
 fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
-        "removed {} records and {} objects with {} bytes",
+        "removed runs: {}, objects: {}, bytes: {}",
         report.records, report.objects, report.bytes
     )];
     if report.waiting > 0 {
         lines.push(format!(
-            "{} objects have had no run for less than the grace period",
+            "objects without a run for less than the grace period, which stay: {}",
             report.waiting
         ));
     }
