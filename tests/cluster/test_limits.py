@@ -4,6 +4,7 @@ Each case frees the room, or starts the server again, and shows that the same re
 """
 
 import contextlib
+import gzip
 import os
 import signal
 import subprocess
@@ -97,6 +98,29 @@ def test_run_that_finds_a_full_queue_is_refused_and_does_not_run_later(world):
 def test_run_for_a_queue_that_does_not_exist_leaves_no_record(world):
     world.submit("missing", "true", "--capability", "gpu", keys=NO_NODE).expect(125, "wp_codebox_cluster_not_set_up")
     must(not world.records.runs(), f"the refused run has a record: {world.records.runs()}")
+
+
+def test_input_that_is_removed_under_a_claimed_run_is_stored_again_and_the_node_waits_for_it(world):
+    removed, mark = [], os.urandom(8).hex()
+    with open(os.path.join(world.source("removed"), "mark.txt"), "w", encoding="utf-8") as file:
+        file.write(mark)
+
+    def remove():
+        # Other inputs are in the cache of the node. The node sends its claim again if this takes too long, so large ones are not read.
+        small = [name for name in world.records.objects("layer.") if world.records.size(name)[0] < 4096]
+        names = [name for name in small if mark.encode() in gzip.decompress(world.records.parts(name))]
+        empty_stream(world, "CODEBOX_O_team", [f"objects.team.{name}.>" for name in names])
+        removed.extend(set(names) - world.records.objects())
+
+    node = world.nodes.nodes["one"]
+    node.url = world.proxy(Fault(r"records\..*", '"state":"claimed"', then=remove)).url
+    node.start()
+    run = world.detached("removed", "echo a > a.txt")
+    world.all_hit()
+    must(len(removed) == 1, f"control: the input is not removed: {removed}")
+    record = world.records.ended(run)
+    must(record["epoch"] == 1 and removed[0] in world.records.objects(), str(record))
+    world.delivered(run)
 
 
 def test_full_record_stream_refuses_new_runs_and_the_end_of_a_present_one_waits_for_room(world):

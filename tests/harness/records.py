@@ -48,11 +48,15 @@ class Streams:
         """Returns the number of messages of all queues that have no answer."""
         return self.call(f"STREAM.INFO.CODEBOX_T_{self.submitter}")["state"]["messages"]
 
+    def size(self, name):
+        """Returns the number of bytes of a complete object, and of its parts."""
+        end = json.loads(self.last(f"CODEBOX_O_{self.submitter}", f"objects.{self.submitter}.{name}.end"))
+        return end["bytes"], end["parts"]
+
     def parts(self, name):
         """Returns the content of a complete object."""
         stream, subject = f"CODEBOX_O_{self.submitter}", f"objects.{self.submitter}.{name}"
-        count = json.loads(self.last(stream, f"{subject}.end"))["parts"]
-        return b"".join(self.last(stream, f"{subject}.part.{number}") for number in range(count))
+        return b"".join(self.last(stream, f"{subject}.part.{number}") for number in range(self.size(name)[1]))
 
     def put(self, name, content):
         """Stores an object like the product does."""
