@@ -1,0 +1,83 @@
+"""The units of packaging/systemd under a real systemd, which runs in namespaces of its own."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from .checks import Failed, must, skip_unless_root
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+UNITS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "packaging", "systemd")
+
+
+class Machine:
+    """A booted systemd with `state` as /var/lib/wp-codebox.
+
+    `drop_ins` has the texts of drop-ins by unit; each of these units is started. `network`: `own`, or that of the `host`.
+    """
+
+    def __init__(self, bench, name, state, drop_ins, network="own"):
+        if os.geteuid() != 0:
+            skip_unless_root("to boot systemd in namespaces")
+        if not os.path.exists("/lib/systemd/systemd"):
+            pytest.skip("systemd is not installed")
+        work, self.log = os.path.join(bench.directory, name), os.path.join(bench.directory, f"{name}.log")
+        units = f"{work}-units"
+        os.makedirs(work)
+        shutil.copytree(UNITS, units)
+        # Of systemd itself only the journal, to which the units write.
+        wanted = {"sysinit.target.wants": ["systemd-journald.service"], "multi-user.target.wants": list(drop_ins)}
+        for target, names in wanted.items():
+            os.makedirs(os.path.join(units, target))
+            for unit in names:
+                own = os.path.exists(os.path.join(units, unit))
+                os.symlink(f"/etc/systemd/system/{unit}" if own else f"/usr/lib/systemd/system/{unit}", os.path.join(units, target, unit))
+        for unit, text in drop_ins.items():
+            os.makedirs(os.path.join(units, f"{unit}.d"))
+            with open(os.path.join(units, f"{unit}.d", "test.conf"), "w", encoding="utf-8") as file:
+                file.write(text)
+        home = os.path.dirname(os.path.dirname(bench.environment["CODEBOX"]))
+        shared = {home, bench.directory, *(os.path.dirname(bench.environment[name]) for name in ("CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_LAUNCH"))}
+        with open(self.log, "wb") as log:
+            words = [os.path.join(HERE, "boot-systemd"), work, units, bench.environment["CODEBOX"], state, *sorted(shared)]
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "BOOT_NETWORK": network})
+
+    def output(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()[-4000:]
+
+    def systemd(self):
+        """Returns the pid of the first process of the namespaces; None before it is systemd."""
+        must(self.process.poll() is None, f"systemd ended: {self.output()}")
+        pid = self.process.pid
+        while True:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                if file.read().strip() == "systemd":
+                    return pid
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                children = file.read().split()
+            if len(children) != 1:
+                return None
+            pid = int(children[0])
+
+    def control(self, *words):
+        """Returns what `systemctl` prints in the namespaces."""
+        inside = ["nsenter", "--target", str(self.systemd()), "--mount", "--pid", "--net", "systemctl", *words]
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=120, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        return (done.stdout + done.stderr).strip()
+
+    def close(self):
+        """Kills systemd, and with it all that it started; the script then removes its cgroups."""
+        with contextlib.suppress(Failed, OSError):
+            os.kill(self.systemd() or self.process.pid, signal.SIGKILL)
+        self.process.wait(60)
+
+
+def command(unit):
+    """Returns the line with the command of a unit."""
+    with open(os.path.join(UNITS, unit), encoding="utf-8") as file:
+        return next(line.strip() for line in file if line.startswith("ExecStart="))
