@@ -6,6 +6,7 @@
 declare(strict_types=1);
 
 use WPCodebox\DirectApply\SensitiveFiles;
+use WPCodebox\DirectApply\UpdateLocks;
 use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
@@ -93,6 +94,41 @@ return static function ( Harness $t ): void {
 					$t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 				}
 			);
+		}
+	);
+	$t->test(
+		'direct apply: update locks are those of the main site, have an owner, and are ignored after a quarter of an hour',
+		static function () use ( $t ): void {
+			require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php';
+			$locks = static fn(): array => [ get_option( 'core_updater.lock' ), get_option( 'auto_updater.lock' ) ];
+			$other = is_multisite() ? (int) wp_insert_site( [ 'domain' => 'localhost', 'path' => '/locks/', 'network_id' => 1 ] ) : 0;
+			$on    = static function ( callable $body ) use ( $other ): mixed {
+				$other > 0 && switch_to_blog( $other );
+				try {
+					return $body();
+				} finally {
+					$other > 0 && restore_current_blog();
+				}
+			};
+			$owner = UpdateLocks::owner();
+			try {
+				$t->true( WP_Upgrader::create_lock( 'auto_updater', 600 ), 'control: no lock' );
+				$t->same( false, $on( static fn(): bool => UpdateLocks::take( $owner ) ), 'taken during an update' );
+				$t->same( [ false, true ], array_map( static fn( mixed $lock ): bool => false !== $lock, $locks() ) );
+				update_option( 'auto_updater.lock', time() - 901 );
+				$t->same( true, $on( static fn(): bool => UpdateLocks::take( $owner ) ), 'an old lock counts' );
+				wp_cache_flush();
+				$t->same( [ $owner, $owner ], $locks() );
+				$t->same( false, WP_Upgrader::create_lock( 'core_updater', 600 ), 'an update may run' );
+				$on( static fn() => UpdateLocks::release( UpdateLocks::owner() ) );
+				$t->same( [ $owner, $owner ], $locks(), 'another owner released them' );
+				$on( static fn() => UpdateLocks::release( $owner ) );
+				$t->same( [ false, false ], $locks() );
+			} finally {
+				delete_option( 'core_updater.lock' );
+				delete_option( 'auto_updater.lock' );
+				$other > 0 && wp_delete_site( $other );
+			}
 		}
 	);
 	$t->test(
