@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -68,14 +69,12 @@ class Machine:
 
 
 @pytest.fixture(scope="session")
-def machine(environment, tmp_path_factory):
-    directory = str(tmp_path_factory.mktemp("ci"))
-    # Users of sandboxes read the projects; pytest makes its directories private.
-    path = directory
-    while path.startswith(str(tmp_path_factory.getbasetemp().parent)):
-        os.chmod(path, 0o755)
-        path = os.path.dirname(path)
-    return Machine(environment, directory)
+def machine(environment):
+    # Users of sandboxes read the projects. Each start of pytest makes the directories below which it creates its own private again.
+    directory = tempfile.mkdtemp(prefix="codebox-ci.")
+    os.chmod(directory, 0o755)
+    yield Machine(environment, directory)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def installed(name):

@@ -473,9 +473,9 @@ def test_request_that_is_slow_to_record_its_result_is_not_taken_for_a_dead_one(s
 
 
 @pytest.fixture(scope="module")
-def killing_plugin(site):
-    """Kills a request that writes `kill <n>` in its header before its n-th query that writes the mark or a lock of a
-    change. Returns a function that tells these options as they are now."""
+def options_of_change(site):
+    """Lets a request with the header `X-Kill: n` be killed before its n-th query that writes the mark or a lock of a change.
+    Returns a function that returns which of these options there are."""
     plugin = site.path("site", "wp-content", "mu-plugins", "kill.php")
     with open(plugin, "w", encoding="utf-8") as code:
         code.write(
@@ -495,7 +495,7 @@ def killing_plugin(site):
 
 
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_none_after_the_next_request(site, killing_plugin, operation):
+def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_none_after_the_next_request(site, options_of_change, operation):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]
@@ -507,10 +507,10 @@ def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_no
         if answer.status == 200:
             break
         must(answer.status == 502, f"{number}: {answer}")
-        left.append(killing_plugin())
+        left.append(options_of_change())
         poll_until(lambda: not changers(site), seconds=30, what="the process did not end")
         # php-fpm may lose one more request after SIGKILL of a worker, and nginx may answer before the worker has ended.
-        settled = lambda: site.request("GET", "/", None).status == 200 and not killing_plugin()
+        settled = lambda: site.request("GET", "/", None).status == 200 and not options_of_change()
         poll_until(settled, seconds=30, what=f"{number}: left behind: {left[-1]}")
         if operation == "apply" and read(site) != before:
             roll_back_when_free(site, run)
@@ -523,17 +523,17 @@ def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_no
     must((read(site), bundle["state"], unended) == (before, "rolled-back", []), json.dumps(bundle["history"]))
 
 
-def test_lock_of_an_update_that_began_after_a_killed_request_stays(site, killing_plugin):
+def test_lock_of_an_update_that_began_after_a_killed_request_stays(site, options_of_change):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     # Killed before it takes the second lock; the update takes the place of the first one.
     must(apply(site, run, files, headers={"X-Kill": "5"}).status == 502, "control: the request is not killed")
-    must(sorted(killing_plugin()) == ["core_updater.lock", "wp_codebox_running_change"], str(killing_plugin()))
+    must(sorted(options_of_change()) == ["core_updater.lock", "wp_codebox_running_change"], str(options_of_change()))
     update = "require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php'; WP_Upgrader::release_lock( 'core_updater' ); echo (int) WP_Upgrader::create_lock( 'core_updater' );"
     must(site.wp("eval", update, "--skip-plugins") == "1", "control: no lock")
     try:
-        settled = lambda: site.request("GET", "/", None).status == 200 and "wp_codebox_running_change" not in killing_plugin()
+        settled = lambda: site.request("GET", "/", None).status == 200 and "wp_codebox_running_change" not in options_of_change()
         poll_until(settled, seconds=30, what="the change is not settled")
-        must(killing_plugin() == ["core_updater.lock"], str(killing_plugin()))
+        must(options_of_change() == ["core_updater.lock"], str(options_of_change()))
         apply(site, run, files).expect(429, "wp_codebox_busy")
     finally:
         site.wp("eval", "delete_option( 'core_updater.lock' );", "--skip-plugins")

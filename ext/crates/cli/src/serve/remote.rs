@@ -115,7 +115,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let error = token(&path, owner).unwrap_err();
         assert_eq!(error.code, ErrorCode::SecretInvalid);
-        assert!(!error.message.contains("wpcb"), "{error}");
+        assert!(!error.message.contains("wpcb_1_x"), "{error}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let link = temp.path().join("link");
         symlink(&path, &link).unwrap();
