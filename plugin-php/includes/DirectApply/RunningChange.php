@@ -22,8 +22,8 @@ defined( 'ABSPATH' ) || exit;
 /**
  * An option marks the change, and WordPress's update locks keep other changes of files out. The mark is there before
  * the locks and after them. The request that makes the change holds a lock that the kernel releases when the request
- * ends for any reason. Whoever finds the mark and gets that lock lets the engine finish or reverse the change,
- * records how it ended, and removes locks and mark.
+ * ends for any reason. A later request that finds the mark and gets that lock lets the engine finish or reverse the
+ * change, records how it ended, and removes locks and mark.
  */
 final class RunningChange {
 
@@ -61,6 +61,7 @@ final class RunningChange {
 		$this->lock = ChangeLock::take( $this->site->id() );
 		$unsettled  = $this->settle_marked();
 		if ( null !== $unsettled ) {
+			$this->lock = null;
 			throw $unsettled;
 		}
 		$this->mark = [
