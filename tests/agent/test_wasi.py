@@ -11,6 +11,7 @@ import shutil
 import tempfile
 
 import pytest
+from harness import remove_tree
 from loop import Loop, call, calls, changed, document, finish, must, results
 
 TOOL = "code.repair"
@@ -74,7 +75,7 @@ def registered(environment):
               "--launcher", str(launcher), "--json").expect(0)
     yield loop
     loop.close()
-    shutil.rmtree(place)
+    remove_tree(place)
 
 
 def test_agent_repairs_code_with_a_wasi_tool_and_the_bundle_records_its_digests_and_audit(registered):

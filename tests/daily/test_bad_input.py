@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from harness import must
+from harness import must, remove_tree
 from harness.developer import PLUGIN
 
 AGENT = ("--agent-command", "sed -i s/helo/hello/ hello.php")
@@ -293,7 +293,7 @@ def test_state_directory_of_another_user_is_refused(developer, mode, cause):
     must(os.listdir(state) == [], "the directory of the other user was changed")
     own(developer), os.chmod(state, 0o700)
     developer.call("php", "--state", state, "-r", "echo 1;")
-    shutil.rmtree(state)
+    remove_tree(state)
 
 
 TAMPERED = {

@@ -1,6 +1,7 @@
 """Fails a case, waits for a condition, or skips a case that the current user cannot set up."""
 
 import os
+import shutil
 import time
 
 
@@ -26,6 +27,11 @@ def poll_until(look, holds=bool, seconds=120, what="the condition does not hold"
         must(ended < deadline, f"after {seconds:g} s: {what}; last value: {str(seen)[:800]}")
         # A scan of /proc or a call of a page takes processor time from the awaited programs, so a slow `look` is repeated less often.
         time.sleep(min(0.2, max(0.02, 4 * (ended - began))))
+
+
+def remove_tree(path):
+    """Removes a directory in which a program of an ended command may still make and remove files, such as a state directory."""
+    poll_until(lambda: shutil.rmtree(path, ignore_errors=True) or not os.path.lexists(path), what=f"{path} cannot be removed")
 
 
 def skip_unless_root(reason):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from .checks import must, poll_until
+from .checks import must, poll_until, remove_tree
 
 SMALL = ("--task-space", "16", "--record-space", "16", "--object-space", "512", "--object-size", "256")
 
@@ -116,4 +116,4 @@ class Nodes:
         for node in self.nodes.values():
             if node.process and node.process.poll() is None:
                 node.kill()
-        shutil.rmtree(self.directory)
+        remove_tree(self.directory)

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from .checks import Failed, must, skip_unless_root
+from .processes import children
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNITS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "packaging", "systemd")
@@ -54,15 +55,17 @@ class Machine:
         """Returns the pid of the first process of the namespaces; None before it is systemd."""
         must(self.process.poll() is None, f"systemd ended: {self.output()}")
         pid = self.process.pid
-        while True:
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                if file.read().strip() == "systemd":
-                    return pid
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                children = file.read().split()
-            if len(children) != 1:
-                return None
-            pid = int(children[0])
+        # A command of the script may end between two looks.
+        with contextlib.suppress(OSError):
+            while True:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                    if file.read().strip() == "systemd":
+                        return pid
+                below = children(pid)
+                if len(below) != 1:
+                    return None
+                (pid,) = below
+        return None
 
     def control(self, *words):
         """Returns what `systemctl` prints in the namespaces."""

@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import must
+from harness import must, remove_tree
 from harness.users import unprivileged_bench
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,7 +82,7 @@ def host(environment, bench, user, runner):
         uid = os.geteuid() if ids is None else caller.owner
         # Not a directory of pytest, which other users cannot enter.
         place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
-        stack.callback(shutil.rmtree, place)
+        stack.callback(remove_tree, place)
         place.chmod(0o755)
         shutil.copy(environment["CODEBOX_LAUNCH"], place / "wp-codebox-launch")
         if isinstance(runner, str):

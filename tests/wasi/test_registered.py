@@ -16,6 +16,7 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "agent"))
 
+from harness import remove_tree
 from loop import Loop, call, calls, changed, document, finish, must, results
 
 REPLACE, BEFORE, AFTER = "text.replace", "<?php\nreturn 1;\n", "<?php\nreturn 2;\n"
@@ -56,7 +57,7 @@ def registered(environment):
     loop.tools("add", "--definition", str(place / "tool.json"), "--module", str(place / "tool.wasm")).expect(0)
     yield loop
     loop.close()
-    shutil.rmtree(place)
+    remove_tree(place)
 
 
 @pytest.mark.parametrize("wrapper", ["none", "bubblewrap", "gvisor", "launcher"])
