@@ -55,7 +55,7 @@ fn build(
     let named = rustix::system::sethostname(plan.hostname.as_bytes());
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
     shortfalls.tolerate(namespaces::loopback_up())?;
-    let host = probe::host_root()?;
+    let before = probe::look_before()?;
     let built = rootfs::build(plan)?;
     if let Some(scratch) = &built.scratch {
         channel.send_building(&GuestReply::Scratch, &[scratch.as_fd()], lifetime)?;
@@ -92,7 +92,7 @@ fn build(
     }))?;
     let report = probe::run(
         plan,
-        &host,
+        &before,
         &built.bound,
         restricted.unwrap_or(0),
         &shortfalls,

@@ -2,7 +2,7 @@
 //! writable.
 
 use super::findings::Observation;
-use super::observe::{HostRoot, open_errno, read, wrong};
+use super::observe::{Before, open_errno, read, wrong};
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
 use rustix::fs::OFlags;
@@ -39,12 +39,12 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
 /// `bound` lists the system directories that are bind-mounted because no overlay was possible.
 pub(super) fn files(
     plan: &LaunchPlan,
-    host: &HostRoot,
+    before: &Before,
     bound: &[String],
     shortfalls: &Shortfalls,
 ) -> Result<Observation, Failure> {
     let is_host = |path: &str| {
-        rustix::fs::stat(path).is_ok_and(|s| s.st_dev == host.device && s.st_ino == host.inode)
+        rustix::fs::stat(path).is_ok_and(|s| s.st_dev == before.device && s.st_ino == before.inode)
     };
     let expected = expected_entries(plan);
     let mut seen = BTreeSet::new();

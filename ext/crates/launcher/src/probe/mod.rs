@@ -18,14 +18,14 @@ mod syscalls;
 use crate::error::Failure;
 use crate::shortfall::Shortfalls;
 use findings::Findings;
-pub(crate) use observe::{HostRoot, host_root};
+pub(crate) use observe::{Before, look_before};
 use wp_codebox_contracts::{IsolationAxis, IsolationReport, LaunchPlan};
 
 /// Runs every probe of a guest at level `full`. `landlock_abi` is the Landlock ABI version in
 /// force, 0 for none; `bound` is [`crate::rootfs::Built::bound`].
 pub(crate) fn run(
     plan: &LaunchPlan,
-    host: &HostRoot,
+    before: &Before,
     bound: &[String],
     landlock_abi: u32,
     shortfalls: &Shortfalls,
@@ -33,15 +33,15 @@ pub(crate) fn run(
     let mut findings = Findings::new(plan.level, shortfalls);
     findings.add(
         IsolationAxis::Files,
-        files::files(plan, host, bound, shortfalls),
+        files::files(plan, before, bound, shortfalls),
     )?;
     findings.add(IsolationAxis::Processes, processes::processes())?;
-    findings.add(IsolationAxis::Network, network::network(plan))?;
+    findings.add(IsolationAxis::Network, network::network(plan, before))?;
     findings.add(IsolationAxis::Syscalls, syscalls::syscalls(shortfalls))?;
     findings.add(IsolationAxis::Privileges, privileges::privileges(plan))?;
     findings.add(IsolationAxis::Memory, limits::memory(plan))?;
     findings.add(IsolationAxis::Cpu, Ok(limits::cpu()))?;
-    findings.add(IsolationAxis::Pids, limits::pids(plan, &host.watches))?;
+    findings.add(IsolationAxis::Pids, limits::pids(plan, &before.watches))?;
     findings.add(IsolationAxis::Disk, limits::disk(plan))?;
     findings.add(IsolationAxis::Identity, Ok(privileges::identity()))?;
     Ok(findings.report(landlock_abi))

@@ -1,14 +1,14 @@
 //! Probe of the isolation axis `network`: interfaces, routes and socket families.
 
 use super::findings::Observation;
-use super::observe::{read, wrong};
+use super::observe::{Before, read, wrong};
 use crate::egress;
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;
 
 /// Checks that the only active interface is the namespace's own loopback, and that `socket` refuses
 /// address families that reach outside the network namespace.
-pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
+pub(super) fn network(plan: &LaunchPlan, before: &Before) -> Result<Observation, Failure> {
     let devices = read("/proc/self/net/dev")?;
     let names: Vec<&str> = devices
         .lines()
@@ -36,7 +36,7 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
         "network namespace, seccomp on socket()",
         format!(
             "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
-            egress::observe(plan)?
+            egress::observe(plan, &before.sockets)?
         ),
     ))
 }

@@ -1,27 +1,31 @@
 //! Helpers of the probes: read kernel state, try to open files.
 
+use crate::egress::SocketTable;
 use crate::error::{At, Failure, Step};
 use crate::privileges::WATCHES;
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 
-/// Facts about the host, read before the guest's root covers the host's.
-pub(crate) struct HostRoot {
+/// What the probes need from before the restrictions take effect.
+pub(crate) struct Before {
+    /// Device and inode number of the host's root directory.
     pub(super) device: u64,
     pub(super) inode: u64,
     /// inotify limits of the guest's user namespace, as read back from the kernel.
     pub(super) watches: Vec<u64>,
+    pub(super) sockets: SocketTable,
 }
 
-/// Reads device and inode number of the host's root directory, and the inotify limits, which only
-/// the host's `/proc` mount shows.
-pub(crate) fn host_root() -> Result<HostRoot, Failure> {
+/// Reads the facts that the guest's root will cover, such as the inotify limits, which only the
+/// host's `/proc` mount shows. Call it in the guest's network namespace.
+pub(crate) fn look_before() -> Result<Before, Failure> {
     let stat = rustix::fs::stat("/").at(Step::Probe, "host root")?;
     let shown = |(path, _): &(&str, u64)| read(path).ok()?.trim().parse().ok();
-    Ok(HostRoot {
+    Ok(Before {
         device: stat.st_dev,
         inode: stat.st_ino,
         watches: WATCHES.iter().filter_map(shown).collect(),
+        sockets: SocketTable::open(),
     })
 }
 
