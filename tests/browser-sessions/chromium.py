@@ -104,10 +104,11 @@ class Chromium:
             # Chromium's own sandbox does not work as root.
             os.chown(self.profile, account.pw_uid, account.pw_gid)
             extra = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        # `--liftoff-only`: a sandbox lives for seconds here, in which code that V8's second compiler of WebAssembly makes saves less than it costs.
         self.process = subprocess.Popen([
             PROGRAM, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={self.profile}", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--disable-dev-shm-usage",
-            "--window-size=1280,1000", f"--proxy-server=http://127.0.0.1:{self.trap.port}", "--proxy-bypass-list=127.0.0.1;localhost", "about:blank"],
+            "--js-flags=--liftoff-only", "--window-size=1280,1000", f"--proxy-server=http://127.0.0.1:{self.trap.port}", "--proxy-bypass-list=127.0.0.1;localhost", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
             env={"PATH": "/usr/bin:/bin", "HOME": self.profile, "LANG": "C.UTF-8"}, **extra)
         found = os.path.join(self.profile, "DevToolsActivePort")
