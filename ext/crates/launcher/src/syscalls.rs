@@ -140,7 +140,6 @@ pub(crate) const COMMON: &[i64] = &[
     // Memory of the calling process. `memfd_create` and System V shared memory are left out: their
     // pages belong to no process, so no limit here counts them.
     SYS_brk,
-    SYS_mmap,
     SYS_munmap,
     SYS_mremap,
     SYS_mprotect,
@@ -360,6 +359,12 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
         ],
     ),
     (SYS_socketpair, &[&[option(libc::AF_UNIX)]]),
+    // No pages of the pool that the host has reserved (vm.nr_hugepages): no memory limit counts them.
+    // Programs that ask for them take ordinary memory when this fails.
+    (
+        SYS_mmap,
+        &[&[Argument::Masked(3, libc::MAP_HUGETLB as u64, 0)]],
+    ),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
     // directory notification reveals when other processes use its files. Overlays confine both to
     // the guest; at level `reduced` only this rule does.

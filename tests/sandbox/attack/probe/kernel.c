@@ -53,6 +53,12 @@ ATTEMPT(try_keyctl, syscall(SYS_keyctl, 0, -3, 1))
 ATTEMPT(try_personality, syscall(SYS_personality, 0x0040000))
 ATTEMPT(try_personality_query, syscall(SYS_personality, 0xffffffff))
 ATTEMPT(try_memfd, syscall(SYS_memfd_create, "x", 0))
+/* Where the host has reserved no huge pages, the answer is ENOMEM. */
+static int try_huge_pages(char **arguments) {
+	(void)arguments;
+	void *pages = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	return pages == MAP_FAILED ? errno : 0;
+}
 ATTEMPT(try_memfd_secret, syscall(SYS_memfd_secret, 0))
 /* A filter of one's own, set before a set-uid program, confuses it. */
 ATTEMPT(try_seccomp, syscall(SYS_seccomp, 2, 0, (unsigned[1]){0}))
@@ -224,7 +230,7 @@ const struct attempt kernel[] = {
 	{"userfaultfd", try_userfaultfd}, {"add-key", try_add_key},
 	{"request-key", try_request_key}, {"keyctl", try_keyctl},
 	{"personality", try_personality}, {"personality-query", try_personality_query}, {"memfd", try_memfd},
-	{"memfd-secret", try_memfd_secret}, {"seccomp", try_seccomp},
+	{"memfd-secret", try_memfd_secret}, {"huge-pages", try_huge_pages}, {"seccomp", try_seccomp},
 	{"init-module", try_init_module}, {"finit-module", try_finit_module},
 	{"delete-module", try_delete_module}, {"syslog", try_syslog}, {"sync", try_sync},
 	{"syncfs", try_syncfs}, {"fanotify", try_fanotify}, {"hostname", try_hostname},
