@@ -542,7 +542,7 @@ fn guest_environment_contains_no_host_values() {
     let environment = environment();
     assert_eq!(environment["HOME"], "/home/agent");
     assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));
-    assert_eq!(environment.len(), 13);
+    assert_eq!(environment.len(), 14);
 }
 
 #[test]
