@@ -6,7 +6,7 @@
 //! one. Nothing in the guest forks before the runner requests it.
 
 use crate::cgroup::{Cgroup, Meter, RunCgroup};
-use crate::watch;
+use crate::processes::tree;
 use std::io;
 use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport};
 
@@ -35,7 +35,7 @@ pub(crate) fn confirm(
         Cgroup::Group(group) => group,
     };
     if !group.holds(pid1) {
-        for pid in watch::tree(launcher) {
+        for pid in tree(launcher) {
             // A process that has just ended cannot be moved and needs no limit.
             let _ = group.join(pid);
         }

@@ -10,6 +10,7 @@ use crate::launch_error::LaunchError;
 use crate::launched::Launched;
 use crate::launcher_process::LauncherProcess;
 use crate::launching::{LaunchOptions, Started, TEARDOWN, start};
+use crate::processes::survey;
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -180,7 +181,7 @@ impl Guest {
         if let Some(end) = self.end {
             return end;
         }
-        let alive = watch::survey(self.shared.pid);
+        let alive = survey(self.shared.pid);
         if self.shared.was_out_of_memory() {
             self.shared.kill(KillCause::Memory);
         }
@@ -202,7 +203,7 @@ impl Guest {
         }
         // The kernel does not add the CPU time of processes that die with their pid namespace to a
         // parent's usage. So add their CPU time as polled just before the kill.
-        let lost = alive.ticks.saturating_mul(1_000_000 / 100);
+        let lost = alive.cpu;
         let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
         // The cgroup counts the CPU time of all processes.
         let (user, system) = match self.shared.cpu() {

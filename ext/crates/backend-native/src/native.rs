@@ -463,6 +463,9 @@ impl NativeRuntime {
             ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
                 error: self.disk_error(),
             },
+            ExecEnd::LockLimit => ExecutionEnd::LimitReached {
+                error: crate::locks::too_many(),
+            },
             ExecEnd::Cancelled => ExecutionEnd::Cancelled,
             ExecEnd::GuestDied => ExecutionEnd::GuestDied {
                 death: self.guest.cause_of_death(),

@@ -1,4 +1,4 @@
-//! Polls the memory and scratch use of a guest from the host, and kills the guest above a limit.
+//! Polls the memory, scratch use and locks of a guest from the host, and kills the guest above a limit.
 //!
 //! A thread polls every 100 ms and records the peaks, and the sums for the usage of the run. It kills the guest when the memory of its
 //! processes plus the kernel memory charged to them exceeds the limit, or after the kernel has
@@ -8,11 +8,11 @@
 
 use crate::cgroup::Meter;
 use crate::channel::timespec;
+use crate::locks::LockCount;
+use crate::processes::survey;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal, pidfd_send_signal};
-use std::collections::HashMap;
-use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -30,8 +30,6 @@ const RECLAIM: Duration = Duration::from_secs(1);
 const INODE: u64 = 1024;
 /// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
-/// Maximum number of processes read per poll; more than any `processes` limit.
-const PROCESSES: usize = 8192;
 
 /// Why the runner killed a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +48,8 @@ pub enum KillCause {
     /// The guest exceeded its disk limit at level `reduced`, where it has no file system of its
     /// own.
     Disk = 5,
+    /// The guest held too many record locks.
+    Locks = 6,
 }
 
 /// Resource use of a guest, measured on the host.
@@ -130,6 +130,7 @@ impl Shared {
             3 => KillCause::Memory,
             4 => KillCause::Finished,
             5 => KillCause::Disk,
+            6 => KillCause::Locks,
             _ => KillCause::None,
         }
     }
@@ -157,6 +158,15 @@ impl Shared {
     /// without a cgroup.
     pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
         self.meter.as_ref()?.cpu()
+    }
+
+    /// Returns the CPU time of the guest's processes in microseconds; without a cgroup only of those
+    /// that live.
+    fn cpu_now(&self) -> u64 {
+        self.cpu().map_or_else(
+            || survey(self.pid).cpu,
+            |(user, system)| user.saturating_add(system),
+        )
     }
 
     /// Returns the memory in bytes that all processes of the guest use now.
@@ -309,6 +319,7 @@ pub(crate) fn start(
         .stack_size(128 * 1024)
         .spawn(move || {
             let mut reclaimed = None;
+            let mut locks = LockCount::default();
             let mut last = Sample {
                 polls: 0,
                 memory: 0,
@@ -320,6 +331,10 @@ pub(crate) fn start(
                 let over = shared.is_over(limits.memory_bytes, layer, &mut reclaimed, &mut last);
                 if over || shared.was_out_of_memory() {
                     shared.kill(KillCause::Memory);
+                }
+                let sampled = last.polls.is_multiple_of(POLLS_PER_CPU_SAMPLE);
+                if sampled && locks.is_over(shared.pid, shared.cpu_now()) {
+                    shared.kill(KillCause::Locks);
                 }
                 if let Some(layer) = layer {
                     shared.measure_disk(layer);
@@ -342,150 +357,4 @@ fn inodes(layer: &OwnedFd) -> u64 {
             .saturating_sub(stat.f_ffree)
             .saturating_mul(INODE)
     })
-}
-
-/// Memory and CPU time of all processes of a guest at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Survey {
-    /// Anonymous and shared memory of all processes, plus the file-backed memory of the one process
-    /// that has most of it, in bytes.
-    pub(crate) memory: u64,
-    /// CPU time of all living processes of the guest except pid 1, in clock ticks.
-    pub(crate) ticks: u64,
-}
-
-/// Returns `pid` and all its descendants.
-pub(crate) fn tree(pid: i32) -> Vec<i32> {
-    let mut all = vec![pid];
-    let mut parents = None;
-    let mut next = 0;
-    while next < all.len() && next < PROCESSES {
-        let parent = all[next];
-        children(parent, &mut all, &mut parents);
-        next += 1;
-    }
-    all
-}
-
-/// Measures `pid` and all its descendants.
-pub(crate) fn survey(pid: i32) -> Survey {
-    let mut seen = Survey::default();
-    let mut files = 0;
-    let mut queue = vec![pid];
-    let mut done = 0;
-    let mut parents = None;
-    while let Some(process) = queue.pop() {
-        done += 1;
-        if done > PROCESSES {
-            break;
-        }
-        let (anonymous, file) = resident(process);
-        seen.memory = seen.memory.saturating_add(anonymous);
-        files = files.max(file);
-        if process != pid {
-            seen.ticks = seen.ticks.saturating_add(ticks(process));
-        }
-        children(process, &mut queue, &mut parents);
-    }
-    seen.memory = seen.memory.saturating_add(files);
-    seen
-}
-
-/// Returns two numbers of bytes for a process: its resident anonymous plus shared memory, and its
-/// resident file-backed memory.
-fn resident(pid: i32) -> (u64, u64) {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
-        return (0, 0);
-    };
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.trim().strip_suffix(" kB"))
-            .and_then(|number| number.trim().parse::<u64>().ok())
-            .unwrap_or_default()
-            .saturating_mul(1024)
-    };
-    (field("RssAnon:") + field("RssShmem:"), field("RssFile:"))
-}
-
-fn ticks(pid: i32) -> u64 {
-    stat_fields(pid).map_or(0, |fields| {
-        [11, 12]
-            .into_iter()
-            .filter_map(|i| fields.get(i)?.parse::<u64>().ok())
-            .sum()
-    })
-}
-
-/// Returns the fields of `/proc/<pid>/stat` after the program name, which may contain any byte.
-fn stat_fields(pid: i32) -> Option<Vec<String>> {
-    let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let (_, rest) = text.rsplit_once(')')?;
-    Some(rest.split_whitespace().map(str::to_owned).collect())
-}
-
-/// Appends the child pids of `pid` to `queue`. On kernels without the file
-/// `/proc/<pid>/task/<tid>/children`, uses the parent pids of all processes.
-fn children(pid: i32, queue: &mut Vec<i32>, parents: &mut Option<HashMap<i32, Vec<i32>>>) {
-    let mut listed = false;
-    if let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) {
-        for task in tasks.flatten() {
-            if let Ok(text) = fs::read_to_string(task.path().join("children")) {
-                listed = true;
-                queue.extend(
-                    text.split_whitespace()
-                        .filter_map(|n| n.parse::<i32>().ok()),
-                );
-            }
-        }
-        if !listed {
-            let map = parents.get_or_insert_with(parent_map);
-            queue.extend(map.get(&pid).into_iter().flatten());
-        }
-    }
-}
-
-fn parent_map() -> HashMap<i32, Vec<i32>> {
-    let mut map: HashMap<i32, Vec<i32>> = HashMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let parent = stat_fields(pid).and_then(|fields| fields.get(1)?.parse().ok());
-        if let Some(parent) = parent {
-            map.entry(parent).or_default().push(pid);
-        }
-    }
-    map
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    #[test]
-    fn child_scan_lists_a_living_child_process_but_not_an_ended_child_process() {
-        let me = i32::try_from(std::process::id()).unwrap();
-        let before = survey(me);
-        assert!(before.memory > 0);
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let child_pid = i32::try_from(child.id()).unwrap();
-        let mut queue = Vec::new();
-        children(me, &mut queue, &mut None);
-        assert!(queue.contains(&child_pid));
-        assert!(parent_map()[&me].contains(&child_pid));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let mut queue = Vec::new();
-        children(me, &mut queue, &mut None);
-        assert!(!queue.contains(&child_pid));
-    }
-
-    #[test]
-    fn process_survey_of_an_ended_process_is_zero() {
-        assert_eq!(survey(i32::MAX), Survey::default());
-    }
 }

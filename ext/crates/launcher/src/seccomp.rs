@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fcntl_leases_and_notifications_are_refused_by_every_syscall_list() {
+    fn fcntl_leases_notifications_and_locks_of_descriptions_are_refused_by_every_syscall_list() {
         let (_, commands) = CHECKED
             .iter()
             .find(|(number, _)| *number == libc::SYS_fcntl)
@@ -206,7 +206,8 @@ mod tests {
             panic!("{commands:?}")
         };
         // 1040 is F_SETDELEG (Linux 6.19), which takes a lease on a directory.
-        for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1040] {
+        let locks = [libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
+        for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1040, locks[0], locks[1]] {
             let wanted = u64::try_from(command).unwrap();
             assert!(
                 conditions

@@ -334,6 +334,8 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
+const FILES: u64 = libc::CLONE_FILES as u64;
+const THREAD: u64 = libc::CLONE_THREAD as u64;
 /// `fcntl` command that takes a lease on a directory (Linux 6.19); the libc crate does not name it
 /// yet.
 const F_SETDELEG: u64 = 1040;
@@ -347,7 +349,15 @@ const fn option(value: i32) -> Argument {
 /// System calls that are allowed only if their arguments fulfil all conditions of at least one
 /// alternative (inner list).
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
-    (SYS_clone, &[&[Argument::Masked(0, NAMESPACES, 0)]]),
+    // No namespaces. A process does not share its descriptors with another one: a record lock that a
+    // process leaves there at its end is in no list with a living process, so it is not counted.
+    (
+        SYS_clone,
+        &[
+            &[Argument::Masked(0, NAMESPACES | FILES, 0)],
+            &[Argument::Masked(0, NAMESPACES | THREAD, THREAD)],
+        ],
+    ),
     // No vsock, netlink, packet or bluetooth sockets: a network namespace does not confine them, or
     // they expose a part of the kernel that no program here needs.
     (
@@ -367,13 +377,16 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
     // directory notification reveals when other processes use its files. Overlays confine both to
-    // the guest; at level `reduced` only this rule does.
+    // the guest; at level `reduced` only this rule does. The list of locks does not tell whose a lock
+    // of an open file description is, so it could not be counted.
     (
         SYS_fcntl,
         &[&[
             Argument::IsNot(1, libc::F_SETLEASE as u64),
             Argument::IsNot(1, libc::F_NOTIFY as u64),
             Argument::IsNot(1, F_SETDELEG),
+            Argument::IsNot(1, libc::F_OFD_SETLK as u64),
+            Argument::IsNot(1, libc::F_OFD_SETLKW as u64),
         ]],
     ),
     // No TIOCSTI (types into a terminal), TIOCLINUX (reads the console's selection) and TIOCSETD

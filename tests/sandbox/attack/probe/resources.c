@@ -204,6 +204,27 @@ static int flood_inodes(char **arguments) {
 	return reached();
 }
 
+/* locks DIRECTORY N [SECONDS]: record locks, a thousand in each file, held for a while. In falling order, because the kernel
+ * puts each at its place in a sorted list. */
+static int flood_locks(char **arguments) {
+	int fd = -1, error = enter_fresh(arguments[0]);
+	if (error)
+		return error;
+	for (long left = number(arguments[1]); left > 0; left--) {
+		if (fd < 0 || left % 1000 == 0) {
+			fd = open("f", O_CREAT | O_RDWR, 0600);
+			if (fd < 0)
+				return stopped(errno);
+			unlink("f");
+		}
+		struct flock lock = {.l_type = F_WRLCK, .l_start = left % 1000 * 2, .l_len = 1};
+		if (fcntl(fd, F_SETLK, &lock))
+			return stopped(errno);
+	}
+	sleep(number(arguments[2]));
+	return reached();
+}
+
 /* size DIRECTORY MIB: one sparse file. */
 static int flood_size(char **arguments) {
 	int error = enter_fresh(arguments[0]);
@@ -246,7 +267,7 @@ static int flood_output(char **arguments) {
 
 const struct attempt resources[] = {
 	{"forks", flood_forks}, {"threads", flood_threads}, {"memory", flood_memory},
-	{"shared-memory", flood_shared}, {"pipes", flood_pipes}, {"sockets", flood_sockets}, {"tcp-buffers", flood_tcp},
+	{"shared-memory", flood_shared}, {"locks", flood_locks}, {"pipes", flood_pipes}, {"sockets", flood_sockets}, {"tcp-buffers", flood_tcp},
 	{"disk", flood_disk}, {"inodes", flood_inodes}, {"size", flood_size}, {"cpu", flood_cpu},
 	{"files", flood_files}, {"output", flood_output}, {0, 0},
 };

@@ -51,6 +51,11 @@ static int flock_once(const char *path) {
 	return result;
 }
 
+static int try_description_lock(char **arguments) {
+	struct flock lock = {.l_type = F_WRLCK};
+	int error = enter_fresh(arguments[0]);
+	return error ? error : answer(fcntl(open("f", O_CREAT | O_RDWR, 0600), F_OFD_SETLK, &lock));
+}
 static int try_lease(char **arguments) { return lease(arguments[0]); }
 static int try_notify(char **arguments) { return notify(arguments[0]); }
 static int try_flock(char **arguments) { return flock_once(arguments[0]); }
@@ -201,6 +206,6 @@ static int be_sharer(char **arguments) {
 }
 
 const struct attempt sharing[] = {
-	{"lease", try_lease}, {"notify", try_notify}, {"flock", try_flock},
+	{"lease", try_lease}, {"description-lock", try_description_lock}, {"notify", try_notify}, {"flock", try_flock},
 	{"sharing", be_sharer}, {0, 0},
 };

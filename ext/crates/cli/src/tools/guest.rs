@@ -217,7 +217,11 @@ fn status(execution: &Execution, tool: &WasiTool) -> Result<u8, ErrorBody> {
             let message = format!("signal {signal} ended the program that runs the tool");
             (ErrorCode::WasiRunnerFailed, message, None)
         }
-        ExecEnd::MemoryLimit | ExecEnd::GuestDied | ExecEnd::Stopped | ExecEnd::Cancelled => {
+        ExecEnd::MemoryLimit
+        | ExecEnd::LockLimit
+        | ExecEnd::GuestDied
+        | ExecEnd::Stopped
+        | ExecEnd::Cancelled => {
             let message = "the sandbox of the tool ended before the tool".to_owned();
             (ErrorCode::WasiRunnerFailed, message, None)
         }
