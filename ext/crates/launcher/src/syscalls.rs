@@ -146,7 +146,6 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_pkey_alloc,
     SYS_pkey_free,
     SYS_pkey_mprotect,
-    SYS_madvise,
     SYS_mincore,
     SYS_msync,
     SYS_mlock,
@@ -267,7 +266,6 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_getsockname,
     SYS_getpeername,
     SYS_getsockopt,
-    SYS_setsockopt,
     SYS_sendto,
     SYS_sendmsg,
     SYS_sendmmsg,
@@ -374,6 +372,24 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     (
         SYS_mmap,
         &[&[Argument::Masked(3, libc::MAP_HUGETLB as u64, 0)]],
+    ),
+    // No merging of pages with equal pages of other programs of the host: the time of a write tells
+    // whether one has been found, and so what they contain.
+    (
+        SYS_madvise,
+        &[&[Argument::IsNot(2, libc::MADV_MERGEABLE as u64)]],
+    ),
+    // No filters on sockets. Their compiled code counts against a limit of the whole host
+    // (net.core.bpf_jit_limit), above which no program without privileges gets a seccomp filter.
+    (
+        SYS_setsockopt,
+        &[
+            &[Argument::IsNot(1, libc::SOL_SOCKET as u64)],
+            &[
+                Argument::IsNot(2, libc::SO_ATTACH_FILTER as u64),
+                Argument::IsNot(2, libc::SO_ATTACH_REUSEPORT_CBPF as u64),
+            ],
+        ],
     ),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
     // directory notification reveals when other processes use its files. Overlays confine both to

@@ -3,6 +3,7 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/timex.h>
 #include <sys/wait.h>
@@ -53,6 +55,23 @@ ATTEMPT(try_keyctl, syscall(SYS_keyctl, 0, -3, 1))
 ATTEMPT(try_personality, syscall(SYS_personality, 0x0040000))
 ATTEMPT(try_personality_query, syscall(SYS_personality, 0xffffffff))
 ATTEMPT(try_memfd, syscall(SYS_memfd_create, "x", 0))
+/* A kernel without merging says EINVAL. */
+static int try_mergeable(char **arguments) {
+	(void)arguments;
+	void *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return pages == MAP_FAILED ? errno : answer(madvise(pages, 1 << 20, MADV_MERGEABLE));
+}
+/* socket-filter OPTION, on a socket that the guest can have at both levels. */
+static int try_socket_filter(char **arguments) {
+	struct sock_filter all = {0x06, 0, 0, ~0u};
+	struct sock_fprog filter = {1, &all};
+	int ends[2], option = (int)number(arguments[0]);
+	if (option == SO_ATTACH_FILTER ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : (ends[0] = socket(AF_INET, SOCK_DGRAM, 0)) < 0)
+		return errno;
+	int on = 1;
+	setsockopt(ends[0], SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+	return answer(setsockopt(ends[0], SOL_SOCKET, option, &filter, sizeof filter));
+}
 /* Where the host has reserved no huge pages, the answer is ENOMEM. */
 static int try_huge_pages(char **arguments) {
 	(void)arguments;
@@ -230,7 +249,7 @@ const struct attempt kernel[] = {
 	{"userfaultfd", try_userfaultfd}, {"add-key", try_add_key},
 	{"request-key", try_request_key}, {"keyctl", try_keyctl},
 	{"personality", try_personality}, {"personality-query", try_personality_query}, {"memfd", try_memfd},
-	{"memfd-secret", try_memfd_secret}, {"huge-pages", try_huge_pages}, {"seccomp", try_seccomp},
+	{"memfd-secret", try_memfd_secret}, {"huge-pages", try_huge_pages}, {"socket-filter", try_socket_filter}, {"mergeable", try_mergeable}, {"seccomp", try_seccomp},
 	{"init-module", try_init_module}, {"finit-module", try_finit_module},
 	{"delete-module", try_delete_module}, {"syslog", try_syslog}, {"sync", try_sync},
 	{"syncfs", try_syncfs}, {"fanotify", try_fanotify}, {"hostname", try_hostname},
