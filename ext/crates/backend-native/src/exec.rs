@@ -227,7 +227,7 @@ impl Guest {
             KillCause::Deadline => ExecEnd::TimedOut,
             KillCause::Memory => ExecEnd::MemoryLimit,
             KillCause::Disk => ExecEnd::DiskLimit,
-            KillCause::Locks => ExecEnd::LockLimit,
+            KillCause::KernelObjects => ExecEnd::KernelObjects,
             KillCause::Cancelled => ExecEnd::Cancelled,
             // The kernel can OOM-kill every process of the guest before the next poll sees the
             // limit exceeded.

@@ -39,8 +39,8 @@ pub enum ExecEnd {
     MemoryLimit,
     /// The guest exceeded its disk limit and is dead.
     DiskLimit,
-    /// The guest held too many record locks and is dead.
-    LockLimit,
+    /// The guest had too many record locks or TCP sockets and is dead.
+    KernelObjects,
     /// A caller cancelled the guest through a [`crate::GuestKiller`]; the guest is dead.
     Cancelled,
     /// The guest ended for a reason that no other variant names, for example because its pid 1 was

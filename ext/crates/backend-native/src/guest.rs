@@ -16,7 +16,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use wp_codebox_contracts::{GuestDeath, IsolationReport, LaunchPlan, Limits, SandboxAudit};
+use wp_codebox_contracts::{
+    GuestDeath, IsolationLevel, IsolationReport, LaunchPlan, Limits, SandboxAudit,
+};
 use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
@@ -110,8 +112,15 @@ impl Guest {
         };
         let spawner = options.identity.spawner().map(|spawner| spawner.pidfd());
         let spawner = spawner.transpose().map_err(host("spawner"))?;
-        let watcher = watch::start(Arc::clone(&guest.shared), guest.limits, disk, spawner)
-            .map_err(host("thread"))?;
+        let own_network = guest.report.level == IsolationLevel::Full;
+        let watcher = watch::start(
+            Arc::clone(&guest.shared),
+            guest.limits,
+            disk,
+            spawner,
+            own_network,
+        )
+        .map_err(host("thread"))?;
         guest.watcher = Some(watcher);
         Ok(guest)
     }

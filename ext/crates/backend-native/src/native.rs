@@ -463,8 +463,8 @@ impl NativeRuntime {
             ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
                 error: self.disk_error(),
             },
-            ExecEnd::LockLimit => ExecutionEnd::LimitReached {
-                error: crate::locks::too_many(),
+            ExecEnd::KernelObjects => ExecutionEnd::LimitReached {
+                error: crate::kernel_objects::too_many(),
             },
             ExecEnd::Cancelled => ExecutionEnd::Cancelled,
             ExecEnd::GuestDied => ExecutionEnd::GuestDied {

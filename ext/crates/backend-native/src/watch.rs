@@ -1,4 +1,4 @@
-//! Polls the memory, scratch use and locks of a guest from the host, and kills the guest above a limit.
+//! Polls the memory, scratch use and kernel objects of a guest from the host, and kills the guest above a limit.
 //!
 //! A thread polls every 100 ms and records the peaks, and the sums for the usage of the run. It kills the guest when the memory of its
 //! processes plus the kernel memory charged to them exceeds the limit, or after the kernel has
@@ -8,7 +8,7 @@
 
 use crate::cgroup::Meter;
 use crate::channel::timespec;
-use crate::locks::LockCount;
+use crate::kernel_objects::KernelObjects;
 use crate::processes::survey;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -48,8 +48,8 @@ pub enum KillCause {
     /// The guest exceeded its disk limit at level `reduced`, where it has no file system of its
     /// own.
     Disk = 5,
-    /// The guest held too many record locks.
-    Locks = 6,
+    /// The guest had too many record locks or TCP sockets.
+    KernelObjects = 6,
 }
 
 /// Resource use of a guest, measured on the host.
@@ -130,7 +130,7 @@ impl Shared {
             3 => KillCause::Memory,
             4 => KillCause::Finished,
             5 => KillCause::Disk,
-            6 => KillCause::Locks,
+            6 => KillCause::KernelObjects,
             _ => KillCause::None,
         }
     }
@@ -303,12 +303,14 @@ struct Sample {
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
 /// becomes readable when the process that started the launcher ends. The guest is then killed:
-/// without that process the runner could not read the guest's files.
+/// without that process the runner could not read the guest's files. `own_network`: whether the
+/// guest has a network namespace of its own.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
     layer: Option<OwnedFd>,
     spawner: Option<OwnedFd>,
+    own_network: bool,
 ) -> std::io::Result<JoinHandle<()>> {
     // Before the first program of the caller: everything that is written from here on is its own.
     if let Some(layer) = &layer {
@@ -319,7 +321,7 @@ pub(crate) fn start(
         .stack_size(128 * 1024)
         .spawn(move || {
             let mut reclaimed = None;
-            let mut locks = LockCount::default();
+            let mut objects = KernelObjects::new(shared.pid, own_network);
             let mut last = Sample {
                 polls: 0,
                 memory: 0,
@@ -333,8 +335,8 @@ pub(crate) fn start(
                     shared.kill(KillCause::Memory);
                 }
                 let sampled = last.polls.is_multiple_of(POLLS_PER_CPU_SAMPLE);
-                if sampled && locks.is_over(shared.pid, shared.cpu_now()) {
-                    shared.kill(KillCause::Locks);
+                if sampled && objects.are_too_many(shared.cpu_now()) {
+                    shared.kill(KillCause::KernelObjects);
                 }
                 if let Some(layer) = layer {
                     shared.measure_disk(layer);

@@ -35,6 +35,7 @@ mod stop;
 mod syscalls;
 mod syscalls_browser;
 mod syscalls_reduced;
+mod syscalls_sockets;
 
 use channel::Channel;
 use error::{At, Failure, NOT_STARTED, Step};

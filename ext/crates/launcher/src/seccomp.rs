@@ -10,6 +10,7 @@ use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, IGNORED, LEGACY};
 use crate::syscalls_browser as browser;
 use crate::syscalls_reduced as reduced;
+use crate::syscalls_sockets as sockets;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
@@ -54,12 +55,17 @@ fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
         .filter(|number| stays(number))
         .map(|number| (*number, Vec::new()))
         .collect();
-    let checked = CHECKED.iter().filter(|(number, _)| stays(number));
-    for (number, alternatives) in checked.chain(replaced) {
+    let kept = checked().filter(|(number, _)| stays(number));
+    for (number, alternatives) in kept.chain(replaced) {
         rules.insert(*number, chain(alternatives)?);
     }
     let denied = SeccompAction::Errno(errno(libc::EPERM));
     compile(rules, denied, SeccompAction::Allow)
+}
+
+/// Returns the rows of the system calls that are allowed with some arguments only.
+fn checked() -> impl Iterator<Item = &'static (i64, &'static [&'static [Argument]])> {
+    CHECKED.iter().chain(sockets::CHECKED)
 }
 
 /// Builds the rules for one system call, one rule per alternative. The kernel allows a call that
@@ -175,7 +181,7 @@ mod tests {
         assert_eq!(browser::ADDED, [libc::SYS_capset]);
         for number in browser::ADDED {
             assert!(!COMMON.contains(number) && !LEGACY.contains(number));
-            assert!(!CHECKED.iter().any(|(other, _)| other == number));
+            assert!(!checked().any(|(other, _)| other == number));
             assert!(!ABSENT.contains(number));
         }
     }
@@ -185,7 +191,7 @@ mod tests {
         let full: BTreeSet<_> = COMMON
             .iter()
             .chain(LEGACY)
-            .chain(CHECKED.iter().map(|(number, _)| number))
+            .chain(checked().map(|(number, _)| number))
             .collect();
         let replaced = reduced::CHECKED.iter().map(|(number, _)| number);
         for number in reduced::REMOVED.iter().chain(replaced) {
@@ -230,7 +236,7 @@ mod tests {
     fn no_syscall_except_seccomp_is_in_two_seccomp_lists() {
         let plain: BTreeSet<_> = COMMON.iter().chain(LEGACY).collect();
         assert_eq!(plain.len(), COMMON.len() + LEGACY.len(), "listed twice");
-        for (number, _) in CHECKED {
+        for (number, _) in checked() {
             assert!(!plain.contains(number), "checked and allowed: {number}");
         }
         // The first filter allows `seccomp` only so that the later filters can be installed.
@@ -289,7 +295,7 @@ mod tests {
                 !COMMON.contains(&number) && !LEGACY.contains(&number),
                 "{number}"
             );
-            assert!(!CHECKED.iter().any(|(n, _)| *n == number), "{number}");
+            assert!(!checked().any(|(n, _)| *n == number), "{number}");
         }
     }
 }

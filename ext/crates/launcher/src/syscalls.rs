@@ -37,14 +37,13 @@ use libc::{
     SYS_sched_setparam, SYS_sched_setscheduler, SYS_sched_yield, SYS_seccomp, SYS_sendfile,
     SYS_sendmmsg, SYS_sendmsg, SYS_sendto, SYS_set_robust_list, SYS_set_tid_address, SYS_setfsgid,
     SYS_setfsuid, SYS_setgid, SYS_setitimer, SYS_setpgid, SYS_setpriority, SYS_setregid,
-    SYS_setresgid, SYS_setresuid, SYS_setreuid, SYS_setrlimit, SYS_setsid, SYS_setsockopt,
-    SYS_setuid, SYS_setxattr, SYS_shutdown, SYS_sigaltstack, SYS_signalfd4, SYS_socket,
-    SYS_socketpair, SYS_splice, SYS_statfs, SYS_statx, SYS_symlinkat, SYS_sync,
-    SYS_sync_file_range, SYS_syncfs, SYS_sysinfo, SYS_tee, SYS_tgkill, SYS_timer_create,
-    SYS_timer_delete, SYS_timer_getoverrun, SYS_timer_gettime, SYS_timer_settime,
-    SYS_timerfd_create, SYS_timerfd_gettime, SYS_timerfd_settime, SYS_times, SYS_tkill,
-    SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat, SYS_utimensat, SYS_wait4, SYS_waitid,
-    SYS_write, SYS_writev,
+    SYS_setresgid, SYS_setresuid, SYS_setreuid, SYS_setrlimit, SYS_setsid, SYS_setuid,
+    SYS_setxattr, SYS_shutdown, SYS_sigaltstack, SYS_signalfd4, SYS_socketpair, SYS_splice,
+    SYS_statfs, SYS_statx, SYS_symlinkat, SYS_sync, SYS_sync_file_range, SYS_syncfs, SYS_sysinfo,
+    SYS_tee, SYS_tgkill, SYS_timer_create, SYS_timer_delete, SYS_timer_getoverrun,
+    SYS_timer_gettime, SYS_timer_settime, SYS_timerfd_create, SYS_timerfd_gettime,
+    SYS_timerfd_settime, SYS_times, SYS_tkill, SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat,
+    SYS_utimensat, SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
 };
 
 /// A condition on one argument of a system call. The first field is the index of the argument, of
@@ -340,7 +339,7 @@ const F_SETDELEG: u64 = 1040;
 /// Bits of a file mode that contain the file type.
 const KIND: u64 = libc::S_IFMT as u64;
 
-const fn option(value: i32) -> Argument {
+pub(crate) const fn option(value: i32) -> Argument {
     Argument::Is(0, value as u64)
 }
 
@@ -356,16 +355,6 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             &[Argument::Masked(0, NAMESPACES | THREAD, THREAD)],
         ],
     ),
-    // No vsock, netlink, packet or bluetooth sockets: a network namespace does not confine them, or
-    // they expose a part of the kernel that no program here needs.
-    (
-        SYS_socket,
-        &[
-            &[option(libc::AF_UNIX)],
-            &[option(libc::AF_INET)],
-            &[option(libc::AF_INET6)],
-        ],
-    ),
     (SYS_socketpair, &[&[option(libc::AF_UNIX)]]),
     // No pages of the pool that the host has reserved (vm.nr_hugepages): no memory limit counts them.
     // Programs that ask for them take ordinary memory when this fails.
@@ -378,18 +367,6 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     (
         SYS_madvise,
         &[&[Argument::IsNot(2, libc::MADV_MERGEABLE as u64)]],
-    ),
-    // No filters on sockets. Their compiled code counts against a limit of the whole host
-    // (net.core.bpf_jit_limit), above which no program without privileges gets a seccomp filter.
-    (
-        SYS_setsockopt,
-        &[
-            &[Argument::IsNot(1, libc::SOL_SOCKET as u64)],
-            &[
-                Argument::IsNot(2, libc::SO_ATTACH_FILTER as u64),
-                Argument::IsNot(2, libc::SO_ATTACH_REUSEPORT_CBPF as u64),
-            ],
-        ],
     ),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
     // directory notification reveals when other processes use its files. Overlays confine both to

@@ -7,6 +7,7 @@
 //! arguments name an open descriptor or the calling process.
 
 use crate::syscalls::Argument;
+use crate::syscalls_sockets::SOCKET_KIND;
 use libc::{
     SYS_accept, SYS_accept4, SYS_bind, SYS_connect, SYS_fchmodat, SYS_fchownat, SYS_fdatasync,
     SYS_fsync, SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_lsetxattr,
@@ -52,8 +53,6 @@ pub(crate) const REMOVED: &[i64] = &[
     SYS_inotify_add_watch,
 ];
 
-/// Bits of the `type` argument of `socketpair` that contain the socket type (SOCK_STREAM, …).
-const SOCKET_KIND: u64 = 0xf;
 /// Kernel constant `IOPRIO_WHO_PROCESS`.
 const IOPRIO_PROCESS: u64 = 1;
 

@@ -66,7 +66,7 @@ static int try_socket_filter(char **arguments) {
 	struct sock_filter all = {0x06, 0, 0, ~0u};
 	struct sock_fprog filter = {1, &all};
 	int ends[2], option = (int)number(arguments[0]);
-	if (option == SO_ATTACH_FILTER ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : (ends[0] = socket(AF_INET, SOCK_DGRAM, 0)) < 0)
+	if (option == SO_ATTACH_FILTER ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : (ends[0] = socket(AF_INET, SOCK_STREAM, 0)) < 0)
 		return errno;
 	int on = 1;
 	setsockopt(ends[0], SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);

@@ -81,11 +81,20 @@ static int try_pair(char **arguments) {
 	return answer(sendto(pair[0], "x", 1, 0, (void *)&address, size));
 }
 
+/* A key for the packets of a connection. */
+static int try_tcp_key(char **arguments) {
+	(void)arguments;
+	/* struct tcp_md5sig: an address in 128 bytes, flags, prefix, length of the key, interface, the key. */
+	unsigned char key[216] = {AF_INET};
+	key[130] = 80;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	return fd < 0 ? errno : answer(setsockopt(fd, IPPROTO_TCP, 14, key, sizeof key));
+}
 /* Gives the loopback interface one more address. */
 static int try_address(char **arguments) {
 	struct ifreq request = {.ifr_name = "lo:1"};
 	struct sockaddr_in address = {.sin_family = AF_INET};
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	if (fd < 0)
 		return errno;
 	inet_pton(AF_INET, arguments[0], &address.sin_addr);
@@ -117,6 +126,6 @@ static int be_server(char **arguments) {
 
 const struct attempt network[] = {
 	{"socket", try_socket}, {"tcp", try_tcp}, {"udp", try_udp}, {"unix", try_unix},
-	{"abstract", try_abstract}, {"pair", try_pair}, {"address", try_address},
+	{"abstract", try_abstract}, {"tcp-key", try_tcp_key}, {"pair", try_pair}, {"address", try_address},
 	{"serve", be_server}, {0, 0},
 };

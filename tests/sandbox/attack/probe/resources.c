@@ -204,6 +204,26 @@ static int flood_inodes(char **arguments) {
 	return reached();
 }
 
+/* connections N [SECONDS]: connections that no program accepts, held for a while. The connecting ends are closed. */
+static int flood_connections(char **arguments) {
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof address;
+	for (long made = 0; made < number(arguments[0]); made++) {
+		if (made % 4000 == 0) {
+			int server = socket(AF_INET, SOCK_STREAM, 0);
+			address.sin_port = 0;
+			if (server < 0 || bind(server, (void *)&address, size) || listen(server, 4096) || getsockname(server, (void *)&address, &size))
+				return stopped(errno);
+		}
+		int client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		if (client < 0 || (connect(client, (void *)&address, size) && errno != EINPROGRESS))
+			return stopped(errno);
+		close(client);
+	}
+	sleep(number(arguments[1]));
+	return reached();
+}
+
 /* locks DIRECTORY N [SECONDS]: record locks, a thousand in each file, held for a while. In falling order, because the kernel
  * puts each at its place in a sorted list. */
 static int flood_locks(char **arguments) {
@@ -267,7 +287,7 @@ static int flood_output(char **arguments) {
 
 const struct attempt resources[] = {
 	{"forks", flood_forks}, {"threads", flood_threads}, {"memory", flood_memory},
-	{"shared-memory", flood_shared}, {"locks", flood_locks}, {"pipes", flood_pipes}, {"sockets", flood_sockets}, {"tcp-buffers", flood_tcp},
+	{"shared-memory", flood_shared}, {"locks", flood_locks}, {"connections", flood_connections}, {"pipes", flood_pipes}, {"sockets", flood_sockets}, {"tcp-buffers", flood_tcp},
 	{"disk", flood_disk}, {"inodes", flood_inodes}, {"size", flood_size}, {"cpu", flood_cpu},
 	{"files", flood_files}, {"output", flood_output}, {0, 0},
 };

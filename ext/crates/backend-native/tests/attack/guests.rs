@@ -239,7 +239,7 @@ pub fn try_in(
             ExecEnd::Stopped => ("time".to_owned(), true),
             ExecEnd::TimedOut => ("deadline".to_owned(), false),
             ExecEnd::MemoryLimit => ("memory limit".to_owned(), false),
-            ExecEnd::LockLimit => ("lock limit".to_owned(), false),
+            ExecEnd::KernelObjects => ("kernel object limit".to_owned(), false),
             ExecEnd::DiskLimit => ("disk limit".to_owned(), false),
             ExecEnd::Cancelled => ("cancelled".to_owned(), false),
             ExecEnd::GuestDied => ("guest died".to_owned(), false),

@@ -218,7 +218,7 @@ fn status(execution: &Execution, tool: &WasiTool) -> Result<u8, ErrorBody> {
             (ErrorCode::WasiRunnerFailed, message, None)
         }
         ExecEnd::MemoryLimit
-        | ExecEnd::LockLimit
+        | ExecEnd::KernelObjects
         | ExecEnd::GuestDied
         | ExecEnd::Stopped
         | ExecEnd::Cancelled => {

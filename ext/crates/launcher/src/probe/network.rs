@@ -28,37 +28,42 @@ pub(super) fn network(plan: &LaunchPlan, before: &Before) -> Result<Observation,
     if routes > 0 {
         return Err(wrong("the routing table, which is not empty"));
     }
-    if socket_errno(libc::AF_INET).is_some() {
-        return Err(wrong("socket, which refuses family AF_INET"));
+    if socket_errno(libc::AF_INET, libc::SOCK_STREAM).is_some() {
+        return Err(wrong("socket, which refuses TCP"));
     }
     refused_families()?;
     Ok(Observation::enforced(
         "network namespace, seccomp on socket()",
         format!(
-            "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
+            "only lo is up, no route; vsock, netlink, packet and UDP sockets are refused; {}",
             egress::observe(plan, &before.sockets)?
         ),
     ))
 }
 
-/// Checks that `socket` refuses the families that network namespaces do not isolate or that expose
-/// kernel interfaces.
+/// Checks that `socket` refuses UDP, and the families that network namespaces do not isolate or that
+/// expose kernel interfaces.
 fn refused_families() -> Result<(), Failure> {
-    for family in [libc::AF_VSOCK, libc::AF_NETLINK, libc::AF_PACKET] {
-        if socket_errno(family) != Some(libc::EPERM) {
+    for family in [
+        libc::AF_VSOCK,
+        libc::AF_NETLINK,
+        libc::AF_PACKET,
+        libc::AF_INET,
+    ] {
+        if socket_errno(family, libc::SOCK_DGRAM) != Some(libc::EPERM) {
             return Err(wrong(format!(
-                "socket, which does not refuse family {family}"
+                "socket, which does not refuse datagrams of family {family}"
             )));
         }
     }
     Ok(())
 }
 
-/// Returns the errno of a `socket` call for a datagram socket, or `None` when the call succeeds.
-pub(super) fn socket_errno(family: i32) -> Option<i32> {
+/// Returns the errno of a `socket` call, or `None` when it succeeds.
+pub(super) fn socket_errno(family: i32, kind: i32) -> Option<i32> {
     // SAFETY: takes three numbers; a descriptor it returns is closed at once.
     unsafe {
-        let fd = libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let fd = libc::socket(family, kind | libc::SOCK_CLOEXEC, 0);
         if fd < 0 {
             return std::io::Error::last_os_error().raw_os_error();
         }
@@ -70,7 +75,7 @@ pub(super) fn socket_errno(family: i32) -> Option<i32> {
 fn is_up(name: &str) -> bool {
     let Ok(socket) = rustix::net::socket(
         rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
+        rustix::net::SocketType::STREAM,
         None,
     ) else {
         return true;

@@ -1,0 +1,160 @@
+//! Counts the objects of a guest in the kernel whose memory counts against no limit.
+//!
+//! - Record locks (`fcntl`): the kernel neither limits their number nor charges them to a cgroup.
+//!   They take 190 bytes each; a second of CPU time makes 300,000.
+//! - TCP sockets: the kernel charges the accepting end of a connection when a program accepts it.
+//!   A connection that waits takes 4 KB; a second of CPU time makes 25,000.
+//!
+//! Without a bound, one program of a guest could take the memory of the host.
+
+use crate::processes::tree;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Maximum number of objects of each kind.
+const MOST: usize = 16_384;
+/// Microseconds of the guest's CPU time from one count to the next. Idle guests are left alone,
+/// because the kernel stops all locking of the host for a moment to print the list of locks.
+const CPU_PER_COUNT: u64 = 1_000_000;
+
+/// Counts the kernel objects of one guest.
+#[derive(Debug)]
+pub(crate) struct KernelObjects {
+    /// Process id of the guest's pid 1.
+    pid: i32,
+    /// Whether the guest has a network namespace of its own. Otherwise it can make no TCP socket.
+    own_network: bool,
+    /// CPU time of the guest's processes at the last count, in microseconds.
+    cpu: u64,
+}
+
+impl KernelObjects {
+    pub(crate) fn new(pid: i32, own_network: bool) -> Self {
+        let cpu = 0;
+        Self {
+            pid,
+            own_network,
+            cpu,
+        }
+    }
+
+    /// Returns whether the guest has too many objects of a kind. `cpu` is the CPU time of its
+    /// processes in microseconds; it may shrink when processes end.
+    pub(crate) fn are_too_many(&mut self, cpu: u64) -> bool {
+        if self.cpu <= cpu && cpu - self.cpu < CPU_PER_COUNT {
+            return false;
+        }
+        self.cpu = cpu;
+        self.locks() > MOST || (self.own_network && self.sockets() > MOST)
+    }
+
+    fn locks(&self) -> usize {
+        let processes = tree(self.pid).into_iter().collect();
+        File::open("/proc/locks").map_or(0, |list| {
+            count_locks(BufReader::new(list), &processes, MOST + 1)
+        })
+    }
+
+    fn sockets(&self) -> usize {
+        let read = |name: &str| {
+            let path = format!("/proc/{}/net/{name}", self.pid);
+            fs::read_to_string(path).unwrap_or_default()
+        };
+        count_sockets(&read("sockstat")) + count_sockets(&read("sockstat6"))
+    }
+}
+
+/// Returns the error of a program whose guest had too many kernel objects.
+pub(crate) fn too_many() -> ErrorBody {
+    let message = format!(
+        "the guest was ended, because its processes together had more than {MOST} record locks on files or {MOST} TCP sockets, whose memory in the kernel counts against no limit; let the program release locks, accept connections and close them"
+    );
+    ErrorBody::new(ErrorCode::MemoryLimit, message).with("limitObjects", MOST)
+}
+
+/// Counts the locks of these processes in the text of `/proc/locks`, up to `most`.
+fn count_locks(list: impl BufRead, processes: &HashSet<i32>, most: usize) -> usize {
+    list.lines()
+        .map_while(Result::ok)
+        .filter(|line| owner(line).is_some_and(|pid| processes.contains(&pid)))
+        .take(most)
+        .count()
+}
+
+/// Returns the process in a line such as `1: POSIX  ADVISORY  WRITE 85 08:02:7 0 EOF`. The line of
+/// a process that waits for a lock has an arrow before the kind.
+fn owner(line: &str) -> Option<i32> {
+    let mut words = line.split_whitespace().filter(|word| *word != "->");
+    words.nth(4)?.parse().ok()
+}
+
+/// Returns the number of TCP sockets in a text with a line such as `TCP: inuse 5 orphan 0 tw 2`.
+fn count_sockets(text: &str) -> usize {
+    let row = |line: &str| {
+        let (name, rest) = line.split_once(": inuse ")?;
+        let number: usize = rest.split_whitespace().next()?.parse().ok()?;
+        name.starts_with("TCP").then_some(number)
+    };
+    text.lines().filter_map(row).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn locks_of_other_processes_are_not_counted_and_waiting_processes_are() {
+        let text = "1: POSIX  ADVISORY  WRITE 85 08:02:7 0 EOF\n\
+            1: -> POSIX  ADVISORY  WRITE 86 08:02:7 0 EOF\n\
+            2: OFDLCK ADVISORY  READ -1 00:01:12 0 EOF\n\
+            3: FLOCK  ADVISORY  WRITE 85 08:02:9 0 EOF\n\
+            4: POSIX  ADVISORY  WRITE 90 08:02:7 0 EOF\n\
+            5:\n";
+        let of = |pids: &[i32]| count_locks(text.as_bytes(), &pids.iter().copied().collect(), 9);
+        assert_eq!((of(&[85]), of(&[85, 86]), of(&[90]), of(&[])), (2, 3, 1, 0));
+        let all = [85, 86, 90].into_iter().collect();
+        assert_eq!(count_locks(text.as_bytes(), &all, 3), 3);
+    }
+
+    #[test]
+    fn kernel_lists_a_lock_of_this_process_under_its_pid() {
+        let file = tempfile::tempfile().unwrap();
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let inode = format!(":{} ", file.metadata().unwrap().ino());
+        let list = fs::read_to_string("/proc/locks").unwrap();
+        let own: Vec<_> = list.lines().filter(|line| line.contains(&inode)).collect();
+        let pid = i32::try_from(std::process::id()).unwrap();
+        assert!(own.iter().any(|line| owner(line) == Some(pid)), "{own:?}");
+    }
+
+    #[test]
+    fn tcp_sockets_are_counted_and_no_others() {
+        let text =
+            "sockets: used 9\nTCP: inuse 5 orphan 1 tw 2 alloc 6 mem 0\nUDP: inuse 3 mem 0\n";
+        assert_eq!(
+            (count_sockets(text), count_sockets("TCP6: inuse 4\n")),
+            (5, 4)
+        );
+        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(KernelObjects::new(own, true).sockets() > 0);
+    }
+
+    #[test]
+    fn kernel_objects_are_counted_after_a_second_of_cpu_time_and_when_a_process_has_ended() {
+        let mut objects = KernelObjects::new(i32::MAX, true);
+        let mut counts = |cpu| {
+            objects.are_too_many(cpu);
+            objects.cpu == cpu
+        };
+        assert!(!counts(999_999));
+        assert!(counts(1_000_000));
+        assert!(!counts(1_500_000));
+        assert!(counts(900_000));
+    }
+}
