@@ -3,7 +3,8 @@
 //! - Record locks (`fcntl`): the kernel neither limits their number nor charges them to a cgroup.
 //!   They take 190 bytes each; a second of CPU time makes 300,000.
 //! - TCP sockets: the kernel charges the accepting end of a connection when a program accepts it.
-//!   A connection that waits takes 4 KB; a second of CPU time makes 25,000.
+//!   A connection that waits takes 4 KB; a second of CPU time makes 25,000. Reports of sent packets
+//!   that no program reads fill the receive buffer of a socket, of 128 KiB.
 //!
 //! Without a bound, one program of a guest could take the memory of the host.
 
@@ -13,8 +14,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Maximum number of objects of each kind.
-const MOST: usize = 16_384;
+/// Maximum number of record locks.
+const LOCKS: usize = 16_384;
+/// Maximum number of TCP sockets.
+const SOCKETS: usize = 4096;
 /// Microseconds of the guest's CPU time from one count to the next. Idle guests are left alone,
 /// because the kernel stops all locking of the host for a moment to print the list of locks.
 const CPU_PER_COUNT: u64 = 1_000_000;
@@ -47,13 +50,13 @@ impl KernelObjects {
             return false;
         }
         self.cpu = cpu;
-        self.locks() > MOST || (self.own_network && self.sockets() > MOST)
+        self.locks() > LOCKS || (self.own_network && self.sockets() > SOCKETS)
     }
 
     fn locks(&self) -> usize {
         let processes = tree(self.pid).into_iter().collect();
         File::open("/proc/locks").map_or(0, |list| {
-            count_locks(BufReader::new(list), &processes, MOST + 1)
+            count_locks(BufReader::new(list), &processes, LOCKS + 1)
         })
     }
 
@@ -69,9 +72,11 @@ impl KernelObjects {
 /// Returns the error of a program whose guest had too many kernel objects.
 pub(crate) fn too_many() -> ErrorBody {
     let message = format!(
-        "the guest was ended, because its processes together had more than {MOST} record locks on files or {MOST} TCP sockets, whose memory in the kernel counts against no limit; let the program release locks, accept connections and close them"
+        "the guest was ended, because its processes together had more than {LOCKS} record locks on files or {SOCKETS} TCP sockets, whose memory in the kernel counts against no limit; let the program release locks, accept connections and close them"
     );
-    ErrorBody::new(ErrorCode::MemoryLimit, message).with("limitObjects", MOST)
+    ErrorBody::new(ErrorCode::MemoryLimit, message)
+        .with("limitLocks", LOCKS)
+        .with("limitSockets", SOCKETS)
 }
 
 /// Counts the locks of these processes in the text of `/proc/locks`, up to `most`.

@@ -55,6 +55,8 @@ fn build(
     let named = rustix::system::sethostname(plan.hostname.as_bytes());
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
     shortfalls.tolerate(namespaces::loopback_up())?;
+    // Fails in containers that show /proc/sys read-only; the defaults of the host bound the buffers.
+    let _ = namespaces::bound_receive_buffers();
     let before = probe::look_before()?;
     let built = rootfs::build(plan)?;
     if let Some(scratch) = &built.scratch {

@@ -477,4 +477,12 @@ pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
             &[Argument::Is(2, libc::MADV_PAGEOUT as u64)],
         ],
     ),
+    // A larger buffer would hold more memory that no limit counts.
+    (
+        libc::SYS_setsockopt,
+        &[&[
+            Argument::Is(1, libc::SOL_SOCKET as u64),
+            Argument::Is(2, libc::SO_RCVBUF as u64),
+        ]],
+    ),
 ];

@@ -90,6 +90,15 @@ static int try_tcp_key(char **arguments) {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	return fd < 0 ? errno : answer(setsockopt(fd, IPPROTO_TCP, 14, key, sizeof key));
 }
+/* receive-buffer BYTES: asks for one of 16 MiB; tells whether it is larger than so many bytes. */
+static int try_receive_buffer(char **arguments) {
+	int fd = socket(AF_INET, SOCK_STREAM, 0), size = 1 << 24;
+	socklen_t length = sizeof size;
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, length) || getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &length))
+		return errno;
+	return said(size > number(arguments[0]) ? "raised" : "bounded");
+}
+
 /* Gives the loopback interface one more address. */
 static int try_address(char **arguments) {
 	struct ifreq request = {.ifr_name = "lo:1"};
@@ -126,6 +135,6 @@ static int be_server(char **arguments) {
 
 const struct attempt network[] = {
 	{"socket", try_socket}, {"tcp", try_tcp}, {"udp", try_udp}, {"unix", try_unix},
-	{"abstract", try_abstract}, {"tcp-key", try_tcp_key}, {"pair", try_pair}, {"address", try_address},
+	{"abstract", try_abstract}, {"tcp-key", try_tcp_key}, {"receive-buffer", try_receive_buffer}, {"pair", try_pair}, {"address", try_address},
 	{"serve", be_server}, {0, 0},
 };

@@ -214,6 +214,10 @@ fn guest_cannot_connect_to_host_sockets() {
         "1\n"
     );
     assert_eq!(
+        inside(&mut guest, &["receive-buffer", "65536"]),
+        "bounded\n"
+    );
+    assert_eq!(
         sh(
             &mut guest,
             "cat /proc/self/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' ' | head -1"
