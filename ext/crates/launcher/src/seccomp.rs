@@ -212,8 +212,13 @@ mod tests {
             panic!("{commands:?}")
         };
         // 1040 is F_SETDELEG (Linux 6.19), which takes a lease on a directory.
-        let locks = [libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
-        for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1040, locks[0], locks[1]] {
+        for command in [
+            libc::F_SETLEASE,
+            libc::F_NOTIFY,
+            1040,
+            libc::F_OFD_SETLK,
+            libc::F_OFD_SETLKW,
+        ] {
             let wanted = u64::try_from(command).unwrap();
             assert!(
                 conditions
