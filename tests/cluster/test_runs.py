@@ -108,8 +108,14 @@ def test_every_task_of_a_batch_runs_once_on_one_of_the_nodes(bench, pair):
     rows = bench.finish(words[:1], bench.start(words)).expect(0).json["runs"]
     changed = [[file["relativePath"] for file in row["changed_files"]] for row in rows]
     must(changed == [[f"{n}.txt"] for n in range(12)], json.dumps(changed))
-    did = [event for node in pair.nodes.values() for event in node.events("worked") if event["run_id"] in {row["run_id"] for row in rows}]
-    must(len(did) == 12, json.dumps(did))
+    wanted = {row["run_id"] for row in rows}
+
+    def worked():
+        return [event["run_id"] for node in pair.nodes.values() for event in node.events("worked") if event["run_id"] in wanted]
+
+    # A node reports the end of a run before it prints this event.
+    poll_until(lambda: set(worked()) == wanted, seconds=60, what="a run was done by no node")
+    must(sorted(worked()) == sorted(wanted) and len(wanted) == 12, json.dumps(worked()))
 
 
 def test_value_of_a_secret_reaches_the_node_but_no_stored_file(bench, pair, server):
