@@ -174,6 +174,7 @@ fn provisioned(root: &Path) -> (PathBuf, PathBuf) {
         &share.join("wp-cli.phar"),
     );
     copy(&files.join("latest/wordpress"), &wordpress);
+    delete_files_for_browsers(&wordpress);
     // Secrets that must never reach a guest.
     fs::write(wordpress.join("wp-config.php"), "<?php // parent-secret\n").unwrap();
     fs::create_dir(wordpress.join("wp-content/uploads")).unwrap();
@@ -190,6 +191,18 @@ fn copy(from: &Path, to: &Path) {
         .unwrap();
     assert!(status.success());
     let status = Command::new("chmod").args(["-R", "a+rX"]).arg(to).status();
+    assert!(status.unwrap().success());
+}
+
+/// Deletes 80 of the 117 MB of WordPress, which PHP never reads: a guest at level `reduced` has a copy of
+/// every file.
+fn delete_files_for_browsers(wordpress: &Path) {
+    let status = Command::new("find")
+        .arg(wordpress)
+        .args(["-regex", r".*\.\(js\|css\|woff2\)"])
+        // The header of this file is the theme's metadata.
+        .args(["!", "-name", "style.css", "-delete"])
+        .status();
     assert!(status.unwrap().success());
 }
 
