@@ -2,14 +2,17 @@
  * The main workflow in the admin screen: start a task, read its output, review the change, apply it.
  */
 import { writeFileSync } from 'node:fs';
-import { holds, plugin, read, same, soon, test, wake } from './harness.mjs';
+import { holds, plugin, read, same, soon, test, toggle, wake } from './harness.mjs';
 
 export default async function ( browser, admin ) {
 	const { page } = admin;
 	let run = '';
 
 	await test( 'path: a started task shows its output live and then its result', async () => {
+		toggle( { palette: true } );
 		await admin.open( '#/new' );
+		toggle();
+		holds( 'the command palette of WordPress is on the page', await page.evaluate( () => Boolean( window.wp.commands ) ) );
 		same( 'New task', await admin.text( '.wp-codebox-view h2' ), 'heading' );
 		await admin.accessible( 'the form' );
 		await admin.picture( 'new-task' );

@@ -133,11 +133,12 @@ export class User {
 				window.codeboxReports.push( { directive: event.effectiveDirective, source: event.sourceFile, line: event.lineNumber, sample: event.sample, blocked: event.blockedURI } );
 			} );
 		} );
-		await user.page.goto( url + '/wp-login.php' );
+		// WordPress would open the dashboard, whose widgets load many scripts.
+		await user.page.goto( url + '/wp-login.php?redirect_to=' + encodeURIComponent( url + '/wp-admin/tools.php' ) );
 		await user.page.fill( '#user_login', name );
 		await user.page.fill( '#user_pass', site.password );
 		await user.page.click( '#wp-submit' );
-		await user.page.waitForURL( /wp-admin/ );
+		await user.page.waitForURL( url + '/wp-admin/tools.php' );
 		users.push( user );
 		return user;
 	}

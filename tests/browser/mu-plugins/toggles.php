@@ -26,6 +26,10 @@ if ( isset( $codebox_toggles['hide'] ) ) {
 		99
 	);
 }
+// WordPress puts its command palette on every page of wp-admin: four megabytes of scripts, two thirds of the processor time of a page.
+if ( ! isset( $codebox_toggles['palette'] ) ) {
+	remove_action( 'admin_enqueue_scripts', 'wp_enqueue_command_palette_assets' );
+}
 if ( isset( $codebox_toggles['rtl'] ) ) {
 	add_filter( 'gettext_with_context', static fn( string $text, string $original, string $context ): string => 'text direction' === $context ? 'rtl' : $text, 10, 3 );
 }
