@@ -21,7 +21,6 @@ export default async function ( browser, admin ) {
 		const answer = await editor.page.goto( site.url + PAGE );
 		same( 403, answer.status(), 'status of the page by its address' );
 		same( 0, await editor.page.locator( '#wp-codebox-screen' ).count(), 'the screen of an editor' );
-		await editor.page.goto( site.url + '/wp-admin/' );
 		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST for an editor' );
 		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'an ability over REST for an administrator' );
 		await editor.context.close();

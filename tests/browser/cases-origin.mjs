@@ -14,6 +14,7 @@ export default async function ( browser, admin ) {
 	const edited = original.replace( 'helo', 'hello from a browser' );
 	const dialog = page.getByRole( 'dialog' );
 	let bundle;
+	let run;
 
 	/** Calls an ability like the page does; returns the code of its error, or '' when it succeeded. */
 	const refusal = ( name, input ) => page.evaluate( ( [ ability, given ] ) => window.wpCodebox.api.call( ability, given ).then( () => '', ( thrown ) => thrown.code ), [ name, input ] );
@@ -22,7 +23,7 @@ export default async function ( browser, admin ) {
 	await test( 'origin: the page of a bundle from a browser names its origin and links to no run', async () => {
 		toggle( { apply: 'direct' } );
 		await admin.open();
-		const run = await admin.bundle( 'quick' );
+		run = await admin.bundle( 'quick' );
 		const session = await page.evaluate( async () => ( await fetch( '/wp-admin/admin-ajax.php?action=codebox_test_session' ) ).json() );
 		bundle = await admin.ability( 'persist-browser-artifact', { session_id: session, files: [ { path: 'plugins/sample/sample.php', content: edited } ] } );
 		await admin.open( '#/bundles/' + bundle.run_id );
@@ -68,7 +69,6 @@ export default async function ( browser, admin ) {
 		same( 0, await dialog.getByRole( 'checkbox' ).count(), 'check boxes of the question' );
 		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
 		await soon( 'the file is restored', async () => original === read( 'sample.php' ) );
-		const run = await admin.bundle( 'quick' );
 		await admin.open( '#/bundles/' + run.run );
 		await page.getByRole( 'checkbox', { name: 'sample.php' } ).check();
 		await admin.button( 'Approve and apply…' ).click();
