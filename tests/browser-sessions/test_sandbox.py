@@ -22,7 +22,8 @@ def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_scri
     before = len(browser.trap.requests)
     # Other cases have cached the archives.
     admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage,indexeddb,service_workers"})
-    open_banner(admin, installed)
+    open_banner(admin, installed, "&new=1&palette=1")
+    must(admin.evaluate("Boolean(window.wp.commands)"), "the command palette of WordPress is not on the page")
     text = admin.frame("/site/", BANNER)
     must(text == "Banner of the parent", text)
     must(admin.frame("/site/", "getComputedStyle(document.querySelector('.banner')).color") == "rgb(1, 2, 3)", "style")
