@@ -39,8 +39,7 @@ def parent(environment):
 @pytest.fixture
 def installed(parent):
     """The parent with its runtime files installed; cases of the installation remove them."""
-    if not os.path.isdir(parent.path("site/wp-content/uploads/wp-codebox-browser-runtime")):
-        parent.install_runtime()
+    parent.install_runtime()
     return parent
 
 

@@ -137,7 +137,9 @@ class Parent:
         return done.stdout if check else done
 
     def install_runtime(self):
-        """Installs the runtime files with WP-CLI, which reads the archive as the user of the web server."""
+        """Installs the runtime files, if they are not there, with WP-CLI, which reads the archive as the user of the web server."""
+        if os.path.isdir(self.path("site/wp-content/uploads/wp-codebox-browser-runtime")):
+            return
         copy = self.path("tmp", "codebox-browser.zip")
         shutil.copy(RUNTIME, copy)
         os.chmod(copy, 0o644)

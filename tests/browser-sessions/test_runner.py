@@ -57,8 +57,7 @@ def check_events(events):
 def sandbox(browser, request):
     """A page of the parent on which the client module runs a session with a task, and the answer that created the session."""
     parent = request.getfixturevalue("parent")
-    if not os.path.isdir(parent.path("site/wp-content/uploads/wp-codebox-browser-runtime")):
-        parent.install_runtime()
+    parent.install_runtime()
     visitor = parent.login("admin")
     nonce = visitor.get("/wp-admin/admin-ajax.php?action=rest-nonce").text
     created = visitor.run({"url": ABILITIES + "create-browser-playground-session/run", "nonce": nonce}, {

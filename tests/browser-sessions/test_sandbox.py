@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from page import BANNER, command, open_banner, running, shot, visit
+from page import BANNER, command, open_banner, running, shot, visit, write
 
 from harness import must
 
@@ -18,10 +18,30 @@ def admin(installed, browser):
     page.close()
 
 
+@pytest.fixture(scope="module")
+def opened(parent, browser):
+    """A tab with a sandbox; its boot takes seven seconds of processor time."""
+    parent.install_runtime()
+    page = browser.page()
+    page.cookies(parent.url, parent.login("admin").cookies)
+    open_banner(page, parent)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def sandbox(installed, opened):
+    """The tab that cases share, with the code of the parent and its front page."""
+    write(opened, "banner.php", installed.read("wp-content/plugins/banner/banner.php"))
+    visit(opened, "/?begin")
+    opened.frame("/site/", BANNER + " === 'Banner of the parent'")
+    return opened
+
+
 def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, admin, browser):
     before = len(browser.trap.requests)
-    # Other cases have cached the archives.
-    admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage,indexeddb,service_workers"})
+    # Other cases have cached the archives. The sandbox that cases share needs its service worker.
+    admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage"})
     open_banner(admin, installed, "&new=1&palette=1")
     must(admin.evaluate("Boolean(window.wp.commands)"), "the command palette of WordPress is not on the page")
     text = admin.frame("/site/", BANNER)
@@ -37,30 +57,26 @@ def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_scri
     must(len([url for url in admin.requests() if "/wp-codebox/v1/browser-file/" in url]) >= 2, "positive control: the archives were requested")
 
 
-def test_dashboard_of_the_sandbox_opens_after_login(installed, admin):
-    open_banner(admin, installed)
-    admin.frame("/site/", BANNER)
-    visit(admin, "/wp-admin/")
-    title = admin.frame("/site/", "document.querySelector('#wpadminbar, #loginform') && document.title")
+def test_dashboard_of_the_sandbox_opens_after_login(sandbox):
+    visit(sandbox, "/wp-admin/")
+    title = sandbox.frame("/site/", "document.querySelector('#wpadminbar, #loginform') && document.title")
     if "Log In" in title:
-        admin.frame("/site/", "document.querySelector('#user_login').value = 'admin', document.querySelector('#user_pass').value = 'password', document.querySelector('#loginform').requestSubmit(), true")
-    must(admin.frame("/site/", "document.querySelector('#dashboard-widgets') && document.title.includes('Dashboard')"), "dashboard")
-    shot(admin, "dashboard")
+        sandbox.frame("/site/", "document.querySelector('#user_login').value = 'admin', document.querySelector('#user_pass').value = 'password', document.querySelector('#loginform').requestSubmit(), true")
+    must(sandbox.frame("/site/", "document.querySelector('#dashboard-widgets') && document.title.includes('Dashboard')"), "dashboard")
+    shot(sandbox, "dashboard")
 
 
-def test_edit_of_a_file_shows_in_the_sandbox_and_not_on_the_site(installed, admin):
+def test_edit_of_a_file_shows_in_the_sandbox_and_not_on_the_site(installed, sandbox):
     before = installed.read("wp-content/plugins/banner/banner.php")
-    open_banner(admin, installed)
-    admin.frame("/site/", BANNER)
-    code, out = command(admin, ["cat", "banner.php"])
+    code, out = command(sandbox, ["cat", "banner.php"])
     must(code == 0 and "Banner of the parent" in out, out)
     text = before.replace("Banner of the parent", "Banner of the sandbox")
-    admin.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
-    code, out = command(admin, ["cat", "banner.php"])
+    sandbox.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
+    code, out = command(sandbox, ["cat", "banner.php"])
     must("Banner of the sandbox" in out, out)
-    visit(admin, "/?again")
-    admin.frame("/site/", BANNER + " === 'Banner of the sandbox'")
-    shot(admin, "edited")
+    visit(sandbox, "/?again")
+    sandbox.frame("/site/", BANNER + " === 'Banner of the sandbox'")
+    shot(sandbox, "edited")
     must(installed.read("wp-content/plugins/banner/banner.php") == before, "the site changed")
     must("Banner of the parent" in installed.login("admin").get("/").text, "the site shows the edit")
 
@@ -79,7 +95,7 @@ def probe(expression):
     return f"Promise.resolve().then(() => ({expression})).then((value) => 'reached:' + value, (error) => 'blocked:' + error.name)"
 
 
-def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_the_site(installed, admin):
+def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_the_site(installed, admin, sandbox):
     admin.go(installed.url + "/wp-admin/plugins.php")
     # Control: a frame of the site itself, without the sandbox, reaches all of it.
     admin.evaluate("""new Promise((done) => { const outer = document.createElement('iframe'); outer.src = '/?control'; outer.onload = () => {
@@ -88,16 +104,14 @@ def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_
     for name, expression in PROBES.items():
         must(admin.frame("?control-inner", probe(expression)).startswith("reached:"), f"positive control: {name}")
     must("probe=site" in admin.frame("?control-inner", "document.cookie"), "positive control: the cookie of the site")
-    open_banner(admin, installed)
-    admin.frame("/site/", BANNER)
-    must(admin.frame("/site/", "self.origin") == "null", "the origin is not opaque")
-    must(admin.evaluate("document.cookie").count("probe=site") == 1, "positive control: the cookie is still there")
+    must(sandbox.frame("/site/", "self.origin") == "null", "the origin is not opaque")
+    must(sandbox.evaluate("document.cookie").count("probe=site") == 1, "positive control: the cookie is still there")
     for name, expression in PROBES.items():
-        found = admin.frame("/site/", probe(expression))
+        found = sandbox.frame("/site/", probe(expression))
         if name == "storage" and found == "reached:1":
             # The engine gives opaque documents a storage in memory, which is not that of the site.
-            admin.evaluate("localStorage.setItem('site-only', 'secret')")
-            must(admin.frame("/site/", "String(localStorage.getItem('site-only'))") == "null", "the storage of the site")
+            sandbox.evaluate("localStorage.setItem('site-only', 'secret')")
+            must(sandbox.frame("/site/", "String(localStorage.getItem('site-only'))") == "null", "the storage of the site")
         elif name == "cookies" and found.startswith("reached:"):
             must("probe=site" not in found and "wordpress_" not in found, found)
         else:
@@ -118,16 +132,14 @@ def test_reload_continues_the_session_with_its_edits(installed, admin):
     admin.frame("/site/", BANNER + " === 'Banner after reload'")
 
 
-def test_two_sandboxes_run_side_by_side(installed, admin, browser):
-    open_banner(admin, installed)
-    admin.frame("/site/", BANNER)
+def test_two_sandboxes_run_side_by_side(installed, sandbox, browser):
     other = browser.page()
     try:
         other.cookies(installed.url, installed.login("admin").cookies)
         open_banner(other, installed)
         other.frame("/site/", BANNER)
-        admin.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
-        must(command(admin, ["cat", "only-here.txt"])[0] == 0, "positive control")
+        sandbox.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
+        must(command(sandbox, ["cat", "only-here.txt"])[0] == 0, "positive control")
         must(command(other, ["cat", "only-here.txt"])[0] != 0, "the file is in both")
     finally:
         other.close()
