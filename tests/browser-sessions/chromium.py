@@ -234,7 +234,7 @@ class Page:
     """A tab with its frames, wherever Chromium runs them."""
 
     def __init__(self, browser, session):
-        self.browser, self.session = browser, session
+        self.browser, self.session, self.login = browser, session, {}
 
     def go(self, url):
         self.session.send("Page.navigate", {"url": url})
@@ -314,6 +314,7 @@ class Page:
             file.write(base64.b64decode(data))
 
     def cookies(self, url, values):
+        self.login = values
         for name, value in values.items():
             self.session.send("Network.setCookie", {"url": url, "name": name, "value": value})
 

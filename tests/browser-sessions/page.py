@@ -2,6 +2,8 @@
 
 import os
 
+from parent import Visitor
+
 from harness import must
 
 SHOTS = os.environ.get("CODEBOX_SHOTS")
@@ -14,11 +16,17 @@ def shot(page, name):
         page.screenshot(os.path.join(SHOTS, name + ".png"))
 
 
-def open_banner(page, parent, more="&new=1"):
-    """Follows the link in the row of the plugin and waits until the sandbox runs."""
+def link_of_banner(page, parent):
+    """Returns the address of the link in the row of the plugin on the page of plugins."""
     page.go(parent.url + "/wp-admin/plugins.php")
-    link = page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
-    page.go(link + more)
+    return page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
+
+
+def open_banner(page, parent, more="&new=1"):
+    """Opens the plugin from the page of sandboxes, which the browser does not render, and waits until the sandbox runs."""
+    visitor = Visitor(parent)
+    visitor.cookies = page.login
+    page.go(visitor.link("plugin", "banner") + more)
     running(page)
 
 

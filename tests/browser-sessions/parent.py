@@ -91,12 +91,16 @@ class Parent:
         self.give(site)
         self.wp("core", "install", f"--url={self.url}", "--title=Parent", "--admin_user=admin", "--admin_email=admin@example.org",
                 f"--admin_password={PASSWORD}", "--skip-email")
-        self.wp("rewrite", "structure", "/%postname%/")
-        # The admin bar of the parent shows a picture of gravatar.com, which would hide a request of the sandbox to it.
-        self.wp("option", "update", "show_avatars", "0")
+        # One process: each loads WordPress. The admin bar of the parent would show a picture of gravatar.com, which would hide a request of
+        # the sandbox to it.
+        self.wp("eval", f"""
+            $GLOBALS['wp_rewrite']->set_permalink_structure( '/%postname%/' );
+            flush_rewrite_rules( false );
+            update_option( 'show_avatars', '0' );
+            foreach ( [ 'second' => 'administrator', 'editor' => 'editor' ] as $name => $role ) {{
+                wp_insert_user( [ 'user_login' => $name, 'user_email' => "$name@example.org", 'role' => $role, 'user_pass' => '{PASSWORD}' ] );
+            }}""")
         self.wp("plugin", "activate", "wp-codebox", "banner")
-        for name, role in (("second", "administrator"), ("editor", "editor")):
-            self.wp("user", "create", name, f"{name}@example.org", f"--role={role}", f"--user_pass={PASSWORD}")
         self.fpm.start()
         self.nginx.start()
 

@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from page import BANNER, command, open_banner, running
+from page import BANNER, command, link_of_banner, open_banner, running
 from parent import notices
 
 from harness import must
@@ -20,11 +20,6 @@ def admin(installed, browser):
     page.cookies(installed.url, visitor.cookies)
     yield page
     page.close()
-
-
-def link_of_banner(page, parent):
-    page.go(parent.url + "/wp-admin/plugins.php")
-    return page.evaluate("document.querySelector('tr[data-plugin=\"banner/banner.php\"] a[href*=\"wp-codebox-browser\"]').href")
 
 
 REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((one) => one.scope).filter((scope) => scope.includes('/site/')).length)"

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from page import BANNER, command, open_banner, running, shot, visit, write
+from page import BANNER, command, link_of_banner, open_banner, running, shot, visit, write
 
 from harness import must
 
@@ -42,7 +42,8 @@ def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_scri
     before = len(browser.trap.requests)
     # Other cases have cached the archives. The sandbox that cases share needs its service worker.
     admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage"})
-    open_banner(admin, installed, "&new=1&palette=1")
+    admin.go(link_of_banner(admin, installed) + "&new=1&palette=1")
+    running(admin)
     must(admin.evaluate("Boolean(window.wp.commands)"), "the command palette of WordPress is not on the page")
     text = admin.frame("/site/", BANNER)
     must(text == "Banner of the parent", text)
