@@ -10,6 +10,7 @@ use super::cluster::ClusterCommand;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
+use super::internal::Internal;
 use super::ledger::LedgerCommand;
 use super::phpunit::PhpunitArgs;
 use super::preview_lease::LeaseCommand;
@@ -223,34 +224,8 @@ Examples:
 
 Exit status: 0.")]
     Version,
-    /// Start a supervisor, or another command, for a caller that has the frame socket on
-    /// descriptor 3.
-    #[command(hide = true)]
-    Spawn {
-        /// Command to start.
-        #[arg(default_value = "supervise", value_parser = ["supervise", "change-site"])]
-        command: String,
-    },
-    /// Change files of a site for the caller on descriptor 3.
-    #[command(hide = true)]
-    ChangeSite,
-    /// Remove the cgroups of a run after its supervisor has exited.
-    #[command(hide = true)]
-    KeepCgroups {
-        /// File in the state directory that lists the run's cgroups.
-        intent: PathBuf,
-        /// Cgroup directories.
-        directories: Vec<PathBuf>,
-    },
-    /// Supervise one run.
-    #[command(hide = true)]
-    Supervise {
-        #[arg(long, default_value_t = 3)]
-        frames_fd: i32,
-        /// Range of ids for guests of callers other than root: FIRST:COUNT.
-        #[arg(long)]
-        guest_ids: Option<String>,
-    },
+    #[command(flatten)]
+    Internal(Internal),
 }
 
 /// Arguments of `schema`.

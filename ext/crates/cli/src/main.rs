@@ -33,6 +33,7 @@ mod gc;
 mod git_branch;
 mod groups;
 mod guest_args;
+mod internal;
 mod ledger;
 mod live;
 mod manual;
@@ -69,6 +70,7 @@ mod workload;
 
 use args::{Cli, Command};
 use clap::CommandFactory;
+use internal::Internal;
 use output::Output;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use settings::Settings;
@@ -88,6 +90,9 @@ fn main() -> ExitCode {
 fn answer(args: impl Iterator<Item = OsString>) -> ExitCode {
     supervisor::command_begins();
     let args: Vec<OsString> = args.collect();
+    if let Some(command) = Internal::read(&args) {
+        return output::settled(command.run());
+    }
     let (cli, output) = match usage::read(&args) {
         Ok(read) => read,
         Err(answered) => return answered,
@@ -148,23 +153,6 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        Command::Spawn { command } => wp_codebox_supervisor::spawn_detached(&command),
-        Command::ChangeSite => site_change::main(),
-        Command::KeepCgroups {
-            intent,
-            directories,
-        } => wp_codebox_supervisor::keep_cgroups(&intent, &directories),
-        Command::Supervise {
-            frames_fd,
-            guest_ids,
-        } => {
-            // A systemd unit can set the ids in the environment without replacing the command line.
-            let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
-            wp_codebox_supervisor::supervise(
-                frames_fd,
-                ids.as_deref(),
-                Some(&placement::ClusterPlacer),
-            )
-        }
+        Command::Internal(command) => command.run(),
     }
 }

@@ -10,9 +10,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
-    let args = &json_flag(goal_first(args))[..];
-    let parsed = Cli::command()
-        .try_get_matches_from(args)
+    let mut root = Cli::command();
+    let args = &json_flag(&root, goal_first(args))[..];
+    let parsed = root
+        .try_get_matches_from_mut(args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
     let error = match parsed {
         Ok((cli, json)) => return Ok((cli, Output::new(json))),
@@ -52,9 +53,8 @@ fn goal_first(args: &[OsString]) -> Vec<OsString> {
 
 /// Replaces `--format json` and `--format=json` by `--json` for commands that have only the latter.
 /// Arguments of a program in a sandbox stay as they are.
-fn json_flag(args: Vec<OsString>) -> Vec<OsString> {
-    let root = Cli::command();
-    let at = selected(&root, &args);
+fn json_flag(root: &Command, args: Vec<OsString>) -> Vec<OsString> {
+    let at = selected(root, &args);
     let has = |name: &str| at.get_arguments().any(|arg| arg.get_long() == Some(name));
     let passes_on = at
         .get_arguments()
@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn format_json_is_another_spelling_of_json_except_for_programs_in_the_sandbox() {
-        let shown = |line: &str| json_flag(words(line)).join(std::ffi::OsStr::new(" "));
+        let shown =
+            |line: &str| json_flag(&Cli::command(), words(line)).join(std::ffi::OsStr::new(" "));
         assert_eq!(
             shown("wp-codebox runs list --format json"),
             "wp-codebox runs list --json"
