@@ -18,12 +18,19 @@ final class Failed extends \Exception {}
 
 final class Harness {
 
+	/** Flags of PHP for a process that serves several requests: compiled files stay in its memory, and each request checks whether they have changed. */
+	public const SHARED_OPCODES = [ '-d', 'opcache.file_cache_only=0', '-d', 'opcache.revalidate_freq=0' ];
+
 	public int $passed = 0;
 	public int $failed = 0;
 	private int $asserted = 0;
 
 	/** Names of permission filters whose callbacks tried to give a right, since the test began. */
 	public array $widened = [];
+
+	/** Process of `forker.php` and its pipes; the first call of wp() starts it. */
+	private mixed $forker       = null;
+	private array $forker_pipes = [];
 
 	public function __construct( public readonly string $phase, public readonly array $php_flags, private readonly string $only ) {
 		add_action( 'doing_it_wrong_run', fn( string $function ) => str_starts_with( $function, 'wp_codebox_' ) && $this->widened[] = $function );
@@ -101,28 +108,34 @@ final class Harness {
 	 * is called with the process id once STDERR or STDOUT contains the text of the option `after`.
 	 */
 	public function wp( array $arguments, array $environment = [], array $options = [] ): array {
-		$command = array_merge(
-			[ PHP_BINARY ],
-			$options['php_flags'] ?? $this->php_flags,
-			[ (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH ],
-			0 === posix_getuid() ? [ '--allow-root' ] : [],
-			$arguments
-		);
+		$arguments   = array_merge( [ (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH ], 0 === posix_getuid() ? [ '--allow-root' ] : [], $arguments );
+		$environment = array_merge( getenv(), [ 'WP_CLI_CONFIG_PATH' => '/dev/null', 'WP_CLI_DISABLE_AUTO_CHECK_UPDATE' => '1' ], $environment );
+		$directory   = $options['cwd'] ?? sys_get_temp_dir();
+		$files       = array_map( static fn(): string => (string) tempnam( sys_get_temp_dir(), 'wp-cli-' ), range( 0, 2 ) );
+		file_put_contents( $files[0], $options['stdin'] ?? '' );
+		if ( isset( $options['meanwhile'] ) || isset( $options['php_flags'] ) ) {
+			$code = $this->execute( $arguments, $environment, $directory, $files, $options );
+		} else {
+			$code = $this->fork( $arguments, $environment, $directory, $files );
+		}
+		[ , $out, $err ] = array_map( 'file_get_contents', $files );
+		array_map( 'unlink', $files );
+		return [ $code, $out, $err ];
+	}
+
+	/** Runs a PHP script in a new process; returns its exit status. */
+	private function execute( array $arguments, array $environment, string $directory, array $files, array $options ): int {
 		$pipes   = [];
-		$files   = [ tempnam( sys_get_temp_dir(), 'wp-cli-' ), tempnam( sys_get_temp_dir(), 'wp-cli-' ) ];
-		$said    = static fn(): array => array_map( static fn( string $file ): string => (string) file_get_contents( $file ), $files );
 		$process = proc_open(
-			$command,
-			[ [ 'pipe', 'r' ], [ 'file', $files[0], 'w' ], [ 'file', $files[1], 'w' ] ],
+			array_merge( [ PHP_BINARY ], $options['php_flags'] ?? $this->php_flags, $arguments ),
+			[ [ 'file', $files[0], 'r' ], [ 'file', $files[1], 'a' ], [ 'file', $files[2], 'a' ] ],
 			$pipes,
-			$options['cwd'] ?? sys_get_temp_dir(),
-			array_merge( getenv(), [ 'WP_CLI_CONFIG_PATH' => '/dev/null', 'WP_CLI_DISABLE_AUTO_CHECK_UPDATE' => '1' ], $environment )
+			$directory,
+			$environment
 		);
-		fwrite( $pipes[0], $options['stdin'] ?? '' );
-		fclose( $pipes[0] );
 		if ( isset( $options['meanwhile'] ) ) {
 			$until = microtime( true ) + 60;
-			while ( ( $state = proc_get_status( $process ) )['running'] && microtime( true ) < $until && ! str_contains( implode( '', $said() ), $options['after'] ) ) {
+			while ( ( $state = proc_get_status( $process ) )['running'] && microtime( true ) < $until && ! str_contains( file_get_contents( $files[1] ) . file_get_contents( $files[2] ), $options['after'] ) ) {
 				usleep( 20000 );
 			}
 			if ( $state['running'] ) {
@@ -131,12 +144,22 @@ final class Harness {
 		}
 		$code = proc_close( $process );
 		// The first proc_get_status() after the end reaps the process, and only its result has the exit status.
-		if ( isset( $state ) && ! $state['running'] ) {
-			$code = $state['exitcode'];
+		return isset( $state ) && ! $state['running'] ? $state['exitcode'] : $code;
+	}
+
+	/** Runs a PHP script in a fork of a process that has started PHP; returns its exit status. */
+	private function fork( array $arguments, array $environment, string $directory, array $files ): int {
+		$this->forker ??= proc_open(
+			array_merge( [ PHP_BINARY ], $this->php_flags, self::SHARED_OPCODES, [ '-d', 'ffi.enable=1', __DIR__ . '/forker.php' ] ),
+			[ [ 'pipe', 'r' ], [ 'pipe', 'w' ] ],
+			$this->forker_pipes
+		);
+		fwrite( $this->forker_pipes[0], base64_encode( serialize( [ $arguments, $environment, $directory, $files ] ) ) . "\n" );
+		$code = fgets( $this->forker_pipes[1] );
+		if ( false === $code ) {
+			throw new Failed( 'the process that forks WP-CLI has ended' );
 		}
-		[ $out, $err ] = $said();
-		array_map( 'unlink', $files );
-		return [ $code, $out, $err ];
+		return (int) $code;
 	}
 
 	/**

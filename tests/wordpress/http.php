@@ -22,7 +22,7 @@ final class Http {
 
 	/** Serves the site with PHP's built-in server; returns its port. */
 	public function site( array $environment = [ 'WP_ENVIRONMENT_TYPE' => 'local' ] ): int {
-		return $this->serve( $this->t->php_flags, [ '-t', rtrim( ABSPATH, '/' ) ], $environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ] );
+		return $this->serve( array_merge( $this->t->php_flags, Harness::SHARED_OPCODES ), [ '-t', rtrim( ABSPATH, '/' ) ], $environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ] );
 	}
 
 	/** Starts the model server of the tests with these scripts; returns its address and log file. */
