@@ -17,7 +17,7 @@ import zipfile
 
 import pytest
 
-from harness import alive, await_count, kill_and_wait, must, running, skip_unless_root, sleeper
+from harness import alive, await_count, kill_and_wait, must, poll_until, running, skip_unless_root, sleeper
 from harness.bundles import mount_views
 from harness.frames import PROTOCOL, SupervisorClient
 from harness.idmaps import FIRST, without_idmapped_mounts
@@ -210,13 +210,16 @@ def test_guest_that_builds_a_site_template_has_its_own_uid(bench):
             break
         shutil.rmtree(os.path.join(state, "templates"), ignore_errors=True)
         process = bench.start(asked)
-        while process.poll() is None:
+
+        def seen_or_ended(process=process):
             for pid in alive(f"{bench.environment['CODEBOX_PHP']} /opt/codebox/guest/install.php"):
                 # Another suite may build its own template at the same time.
                 with contextlib.suppress(OSError, StopIteration):
                     uid = int(status(pid, "Uid:")[0])
                     if pid != process.pid and descends_from(pid, process.pid):
                         seen.add(uid)
+            return seen or process.poll() is not None
+        poll_until(seen_or_ended)
         bench.finish(asked, process).expect(0)
     must(len(seen) == 1 and not seen & {0, os.stat(state).st_uid}, f"WordPress was installed by {seen}")
 
