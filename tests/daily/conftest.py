@@ -11,6 +11,14 @@ from harness.developer import Developer, Origin
 from harness.users import temporary_user
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keeps the cases with a developer of a module in one process of xdist: in each process, the developer would install WordPress."""
+    for item in items:
+        if "developer" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def origin(environment):
     origin = Origin(environment["CODEBOX_WORDPRESS"])

@@ -32,6 +32,14 @@ def own(developer):
     subprocess.run(["chown", "-R", "-h", f"{developer.uid}:{developer.uid}", developer.home], check=True)
 
 
+def copy_template(developer, state, run=subprocess.run):
+    """Creates a state directory with the WordPress template of the developer's own one, so that its first run builds none."""
+    developer.call(*CONTROL)
+    ids = ("-o", str(developer.uid), "-g", str(developer.uid))
+    run(["install", "-d", "-m", "0700", *ids, state], check=True)
+    run(["cp", "-a", os.path.join(developer.home, ".local/state/wp-codebox/templates"), state], check=True)
+
+
 @contextlib.contextmanager
 def directory(developer, name, **files):
     """Creates a directory in the home of the developer with these files."""
@@ -175,6 +183,7 @@ def test_apply_and_undo_with_a_full_or_read_only_state_directory_change_nothing(
     changed = PLUGIN.replace("helo", "hello")
     with disk(developer, "size=400m") as state:
         place = {"XDG_STATE_HOME": state.path}
+        copy_template(developer, os.path.join(state.path, "wp-codebox"), lambda command, check: state.run(*command, check=check))
         developer.call(*GOAL, **place)
         for command, before, after in (("apply", PLUGIN, changed), ("undo", changed, PLUGIN)):
             with state.full():
@@ -292,6 +301,7 @@ def test_state_directory_of_another_user_is_refused(developer, mode, cause):
         must(state in json.loads(answer.stdout)["error"]["message"], answer.stdout)
     must(os.listdir(state) == [], "the directory of the other user was changed")
     own(developer), os.chmod(state, 0o700)
+    copy_template(developer, state)
     developer.call("php", "--state", state, "-r", "echo 1;")
     remove_tree(state)
 
