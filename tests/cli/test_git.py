@@ -11,6 +11,7 @@ from harness.bundles import bundle_of, changed, mount_views, omitted_entries
 from harness.idmaps import FIRST, without_idmapped_mounts
 from harness.reduced import agent, policy, run_without_userns
 from harness.repositories import HIDDEN, MARKED, TOKEN, chown_to_state_owner, git, history_repository, repository
+from harness.templates import seed_template
 from harness.users import unprivileged_bench
 
 
@@ -91,6 +92,7 @@ def test_git_is_hidden_by_copying_the_mount_when_overlay_whiteouts_are_unsupport
     lower = os.path.join(bench.directory, "of-git-state")
     os.makedirs(os.path.join(lower, "state"), mode=0o700)
     shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
+    seed_template(os.path.join(lower, "state"))
     with without_idmapped_mounts(bench, lower) as merged:
         answer = bench.agent(LOOK, source=repository(bench), state=os.path.join(merged, "state"))
         must(is_hidden(agent_stdout(answer)), str(answer))

@@ -23,6 +23,7 @@ from harness.frames import PROTOCOL, SupervisorClient
 from harness.idmaps import FIRST, without_idmapped_mounts
 from harness.processes import children, descends_from, parent
 from harness.service import Activator, first_reply
+from harness.templates import seed_template
 from harness.users import NEWUIDMAP, PATH, unprivileged_bench
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
@@ -189,6 +190,7 @@ def test_guest_uid_is_shared_if_the_state_file_system_has_no_idmapped_mounts(ben
     lower = os.path.join(bench.directory, "of-state")
     os.makedirs(os.path.join(lower, "state"), mode=0o700)
     shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
+    seed_template(os.path.join(lower, "state"))
     with without_idmapped_mounts(bench, lower) as merged:
         state = os.path.join(merged, "state")
         row = identity(bench.agent("true", state=state).expect(0))

@@ -16,6 +16,7 @@ import unicodedata
 
 from harness import must, poll_until
 from harness.processes import read_until
+from harness.templates import seed_template
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
@@ -195,6 +196,7 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
     os.makedirs(deep)
     bench.own(os.path.join(bench.directory, "a-directory-with-a-long-name"))
     os.chmod(deep, 0o700)
+    seed_template(deep)
     run, place = hold_sandbox(bench, state=deep)
     answer = bench.call("runs", "socket", run, *place, "--json").expect(0).json
     path = answer["path"]

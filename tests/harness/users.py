@@ -7,6 +7,7 @@ import subprocess
 
 from .bench import Bench
 from .checks import must, skip_unless_root
+from .templates import seed_template
 
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 NAME = "somebody"
@@ -52,6 +53,7 @@ class UnprivilegedBench(Bench):
         if not os.path.exists(self.state):
             os.makedirs(self.state, mode=0o700)
             os.chown(self.state, uid, uid)
+            seed_template(self.state)
 
     def own(self, path):
         subprocess.run(["chown", "-Rh", f"{self.owner}:{self.owner}", path], check=True)
@@ -66,7 +68,7 @@ class UnprivilegedBench(Bench):
 @contextlib.contextmanager
 def unprivileged_bench(bench, ids, covered=""):
     """Yields a bench whose commands run as an unprivileged user with these subordinate ids. Later calls reuse the state
-    directory of the user, which has the template."""
+    directory of the user."""
     if os.geteuid() != 0:
         skip_unless_root("another user")
     if ids:
