@@ -8,6 +8,8 @@
  * @package WPCodebox
  */
 
+declare(strict_types=1);
+
 // PHP has no function that replaces the file descriptors behind the constants STDIN, STDOUT and STDERR.
 $libc = FFI::cdef( 'int open( const char *, int ); int close( int );' );
 do {
