@@ -239,6 +239,8 @@ PAGES = [
     Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a fatal error of a page is reported with status 500"),
     page("memory", "a page over the PHP memory limit is reported as fatal", http__status=500, outcome="fatal"),
     page("exit", "the output of a page that exits early is returned", http__status=200, body__bytes=7),
+    page("letters", "the excerpt of a page ends before a character that exceeds its limit", title="ü", body__bytes=6017, body__excerpt="<title>ü</title>" + 2039 * "ä"),
+    page("bytes", "a page that is not UTF-8 is reported as base64", title="\ufffd!", body__excerpt__base64="PHRpdGxlPv8hPC90aXRsZT4="),
     page("shutdown", "an exit in a shutdown function does not lose the page", http__status=200, title="Codebox"),
     page("redirect", "a redirect of a page is reported, not followed", http__status=301, outcome="redirected", status="redirect", redirect__location="http://localhost/elsewhere"),
     page("die", "a wp_die call of a page is reported with its message", http__status=403, outcome="died", metadata__died__message="no entry"),

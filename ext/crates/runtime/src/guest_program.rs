@@ -93,7 +93,7 @@ pub fn command_program(
                 let document = stdin_document(found, call, mounts);
                 let document = document.map_err(|e| invalid(e.to_string()))?;
                 (
-                    words(&["php", &format!("{PROGRAMS}/{file}")]),
+                    guest_command(&format!("{PROGRAMS}/{file}")),
                     Some(document.to_string().into_bytes()),
                 )
             }
@@ -114,6 +114,13 @@ pub fn command_program(
         cwd: cwd.clone(),
         stdin,
     })
+}
+
+/// Returns the command line of a PHP program that reads a call of a command on its standard input. Its
+/// first process only starts and supervises a second one, so it needs no configuration and no extensions.
+#[must_use]
+pub fn guest_command(path: &str) -> Vec<String> {
+    words(&["php", "-n", path])
 }
 
 type Variables = Vec<(String, String)>;
@@ -499,7 +506,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             made.argv,
-            ["php", "/opt/codebox/guest/commands/rest-request.php"]
+            ["php", "-n", "/opt/codebox/guest/commands/rest-request.php"]
         );
         let told: Value = serde_json::from_slice(&made.stdin.unwrap()).unwrap();
         assert_eq!(told["command"], "wordpress.rest-request");

@@ -49,7 +49,7 @@ pub use gc::{
 };
 pub use guest_program::{
     AGENT_COMMAND, DIAGNOSTICS, GuestMount, agent_program, check_program, command_program,
-    requester_variables, working_directory,
+    guest_command, requester_variables, working_directory,
 };
 pub use held::{HeldFacts, HeldMount};
 pub use host_note::host_oom_kills;

@@ -14,14 +14,15 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Parent process, which does not load WordPress.
+ * Parent process, which does not load WordPress. It runs without configuration and extensions of PHP
+ * (`php -n`), because loading them takes longer than everything else that it does.
  */
 final class Supervisor {
 	/** File descriptor to which the child process writes its result document. */
 	private const DOCUMENT = 3;
 	/** Environment variable that is set only in the child process. */
 	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
-	/** Memory limit of the child process when PHP's configuration sets none. */
+	/** Memory limit of the parent, and of the child process when PHP's configuration sets none. */
 	private const MEMORY = '512M';
 	/** Maximum number of output bytes that are kept in memory. */
 	private const HELD = 1 << 20;
@@ -48,6 +49,10 @@ final class Supervisor {
 	public static function enter() {
 		if ( (string) self::DOCUMENT === getenv( self::MARK ) ) {
 			putenv( self::MARK );
+			// Without a limit, PHP could use all memory of the guest and the guest would be killed.
+			if ( '-1' === ini_get( 'memory_limit' ) ) {
+				ini_set( 'memory_limit', self::MEMORY );
+			}
 			$stream = fopen( 'php://fd/' . self::DOCUMENT, 'wb' );
 			if ( is_resource( $stream ) ) {
 				return $stream;
@@ -62,13 +67,12 @@ final class Supervisor {
 	 * @return int Exit status.
 	 */
 	private function run(): int {
-		// Without a limit, PHP could use all memory of the guest and the guest would be killed.
-		if ( '-1' === ini_get( 'memory_limit' ) ) {
-			ini_set( 'memory_limit', self::MEMORY );
-		}
+		ini_set( 'memory_limit', self::MEMORY );
+		// Standard output is for the document.
+		ini_set( 'display_errors', 'stderr' );
 		$pipes   = array();
 		$process = proc_open(
-			array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), (string) $_SERVER['SCRIPT_FILENAME'] ),
+			array( PHP_BINARY, (string) $_SERVER['SCRIPT_FILENAME'] ),
 			array(
 				0              => STDIN,
 				1              => array( 'pipe', 'w' ),
@@ -130,7 +134,7 @@ final class Supervisor {
 			$document->body  = array(
 				'bytes'   => $this->bytes,
 				'sha256'  => $digest,
-				'excerpt' => plain_text( $this->bytes > self::EXCERPT ? mb_strcut( $this->held, 0, self::EXCERPT, 'UTF-8' ) : $this->held, self::EXCERPT + 8 ),
+				'excerpt' => plain_text( beginning( $this->held, self::EXCERPT ), self::EXCERPT + 8 ),
 			);
 		} else {
 			fwrite( STDERR, substr( $this->held, 0, self::NOISE ) );

@@ -71,7 +71,7 @@ function plain( mixed $value, int $bytes = 8192, int $depth = 8, int $items = 50
  */
 function plain_text( string $text, int $bytes ): string|array {
 	$whole = strlen( $text ) <= $bytes;
-	$valid = mb_check_encoding( $text, 'UTF-8' );
+	$valid = is_utf8( $text );
 	if ( $whole && $valid ) {
 		return $text;
 	}
@@ -82,7 +82,31 @@ function plain_text( string $text, int $bytes ): string|array {
 	if ( ! $whole ) {
 		$shown['cut'] = true;
 	}
-	return ( $valid ? array( 'text' => mb_strcut( $text, 0, $bytes, 'UTF-8' ) ) : array( 'base64' => base64_encode( substr( $text, 0, $bytes ) ) ) ) + $shown;
+	return ( $valid ? array( 'text' => beginning( $text, $bytes ) ) : array( 'base64' => base64_encode( substr( $text, 0, $bytes ) ) ) ) + $shown;
+}
+
+/**
+ * Checks whether a string is valid UTF-8. Like the next functions it does without mbstring, which the
+ * parent process of a command has not loaded.
+ *
+ * @param string $text String to check.
+ */
+function is_utf8( string $text ): bool {
+	return 1 === preg_match( '//u', $text );
+}
+
+/**
+ * Returns the beginning of a string, without a part of a UTF-8 character at its end.
+ *
+ * @param string $text  String to cut.
+ * @param int    $bytes Maximum number of bytes.
+ */
+function beginning( string $text, int $bytes ): string {
+	// A byte 10xxxxxx continues a character, of which at most three follow the first one.
+	for ( $end = $bytes; $end > max( 0, $bytes - 3 ) && 0x80 === ( ord( $text[ $end ] ?? '' ) & 0xc0 ); --$end ) {
+		continue;
+	}
+	return substr( $text, 0, $end );
 }
 
 /**
@@ -132,8 +156,9 @@ function is_secret_name( string $name ): bool {
  * @param int    $bytes Maximum number of bytes.
  */
 function cut( string $text, int $bytes ): string {
-	$text = mb_scrub( $text, 'UTF-8' );
-	return strlen( $text ) > $bytes ? mb_strcut( $text, 0, $bytes, 'UTF-8' ) . '…' : $text;
+	// Replaces bytes that are not UTF-8 by U+FFFD.
+	$text = htmlspecialchars_decode( htmlspecialchars( $text, ENT_NOQUOTES | ENT_SUBSTITUTE, 'UTF-8' ), ENT_NOQUOTES );
+	return strlen( $text ) > $bytes ? beginning( $text, $bytes ) . '…' : $text;
 }
 
 /**

@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ObservationRedaction, ObservationSpec,
     ObservationType,
 };
-use wp_codebox_runtime::{Bounds, Call, now_rfc3339};
+use wp_codebox_runtime::{Bounds, Call, guest_command, now_rfc3339};
 
 /// Guest program that reports files and the state of WordPress.
 const PROGRAM: &str = "/opt/codebox/guest/commands/observe.php";
@@ -125,7 +125,7 @@ fn program(
         command: "observe".to_owned(),
         args: shown.collect(),
         phase: "live",
-        argv: vec!["php".to_owned(), PROGRAM.to_owned()],
+        argv: guest_command(PROGRAM),
         env: BTreeMap::new(),
         cwd: session.context.cwd.clone(),
         stdin: Some(question.to_string().into_bytes()),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_browser::{Auth, StorageState, Task};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_runtime::{Bounds, Call};
+use wp_codebox_runtime::{Bounds, Call, guest_command};
 
 /// Guest program that logs a user in for the browser, or reads cookies from a file.
 const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
@@ -67,7 +67,7 @@ impl Session<'_, '_> {
             command: "browser-state".to_owned(),
             args: Vec::new(),
             phase: "workflow",
-            argv: vec!["php".to_owned(), PROGRAM.to_owned()],
+            argv: guest_command(PROGRAM),
             env: BTreeMap::new(),
             cwd: self.context.cwd.clone(),
             stdin: Some(asked.to_string().into_bytes()),
