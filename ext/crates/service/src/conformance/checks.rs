@@ -244,7 +244,7 @@ impl ExecOutput for Gone {
 fn gone(subject: &Subject, ids: Ids<'_>) -> Outcome {
     with_sandbox(subject, ids, |id| {
         let began = Instant::now();
-        let request = program(&["/bin/sh", "-c", "sleep 3600"]);
+        let request = program(&["/bin/sh", "-c", "exec sleep 3600"]);
         let mut client = Gone(AtomicBool::new(false));
         let _ = subject.extension.exec(id, &request, &actor(), &mut client);
         must(
