@@ -14,6 +14,7 @@ use axum::extract::Request;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -41,7 +42,7 @@ pub struct Service {
     /// Spans for the collector, if there is one.
     spans: Option<Queue>,
     /// Locked as long as the server exists: two servers would follow the same sandboxes.
-    _lock: File,
+    _lock: DirectoryLock,
 }
 
 impl Service {
@@ -144,7 +145,7 @@ impl Service {
     }
 }
 
-fn lock(config: &ServiceConfig) -> io::Result<File> {
+fn lock(config: &ServiceConfig) -> io::Result<DirectoryLock> {
     match fs::DirBuilder::new().mode(0o700).create(&config.directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
@@ -155,8 +156,19 @@ fn lock(config: &ServiceConfig) -> io::Result<File> {
         .truncate(false)
         .mode(0o600)
         .open(config.directory.join("service.lock"))?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(DirectoryLock(file))
+}
+
+/// Lock of the directory of a server. It ends with this value: closing the file alone would not end it
+/// while a child process that has not yet executed its program holds a copy of the descriptor.
+#[derive(Debug)]
+struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// A listener on the runtime.
