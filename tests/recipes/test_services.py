@@ -31,30 +31,48 @@ def printed(answer):
     return [row["stdout"] for row in answer.json["executions"]]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def server():
     must(os.path.exists("/usr/sbin/mariadbd"), MISSING)
 
 
-def test_wordpress_runs_on_mariadb_whose_transactions_roll_back(bench):
-    count = "echo $wpdb->get_var( \"SELECT COUNT(*) FROM $wpdb->options WHERE option_name = 'undone'\" );"
-    insert = "global $wpdb; $wpdb->query( 'START TRANSACTION' ); $wpdb->insert( $wpdb->options, array( 'option_name' => 'undone', 'option_value' => 'x' ) );"
-    steps = [
-        php("global $wpdb; echo $wpdb->get_var( 'SELECT VERSION()' );"),
-        php("global $wpdb; echo $wpdb->get_var( \"SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = '$wpdb->posts'\" ), ' ', get_class( $wpdb );"),
-        php(insert + "$wpdb->query( 'ROLLBACK' );" + count),
-        # Control: the same row stays after a commit.
-        php(insert + "$wpdb->query( 'COMMIT' );" + count),
-        wp("post list --field=post_title"),
-    ]
-    answer = with_services(bench, "mariadb", steps).expect(0)
-    version, engine, undone, done, posts = printed(answer)
-    must("MariaDB" in version, version)
-    must(engine == "InnoDB wpdb", engine)
-    must((undone, done) == ("0", "1"), f"{undone} {done}")
-    must("Hello world!" in posts, posts)
+COUNT = "echo $wpdb->get_var( \"SELECT COUNT(*) FROM $wpdb->options WHERE option_name = 'undone'\" );"
+INSERT = "global $wpdb; $wpdb->query( 'START TRANSACTION' ); $wpdb->insert( $wpdb->options, array( 'option_name' => 'undone', 'option_value' => 'x' ) );"
+#: Steps of the run with MariaDB that the cases of the group `mariadb` read, because creating the database takes seconds.
+STEPS = {
+    "version": php("global $wpdb; echo $wpdb->get_var( 'SELECT VERSION()' );"),
+    "engine": php("global $wpdb; echo $wpdb->get_var( \"SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_NAME = '$wpdb->posts'\" ), ' ', get_class( $wpdb );"),
+    "rolled back": php(INSERT + "$wpdb->query( 'ROLLBACK' );" + COUNT),
+    # Control: the same row stays after a commit.
+    "committed": php(INSERT + "$wpdb->query( 'COMMIT' );" + COUNT),
+    "posts": wp("post list --field=post_title"),
+    "outputs": php(CONNECT + "echo $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0], ' ', getenv( 'DB_A' ), ':', getenv( 'DB_P' ), ' ', getenv( 'DB_D' );"),
+    "wrong password": php("mysqli_report( MYSQLI_REPORT_OFF ); $db = @new mysqli( '127.0.0.1', 'root', 'wrong' ); echo $db->connect_errno;"),
+    # The step prints the password with other letters, which no redaction recognises, so the test knows it.
+    "arguments": php("$all = ''; foreach ( glob( '/proc/[0-9]*/cmdline' ) as $file ) { $all .= file_get_contents( $file ); }"
+                     "echo strtr( getenv( 'DB_W' ), '0123456789abcdef', 'ghijklmnopqrstuv' ), ' ', substr_count( $all, getenv( 'DB_W' ) ), ' ', substr_count( $all, 'mariadbd' );"),
+    "password": php("echo getenv( 'DB_W' );"),
+    "kills another program": php("$p = proc_open( array( 'sleep', '600' ), array(), $pipes ); proc_terminate( $p, SIGKILL ); proc_close( $p ); echo 'killed';"),
+    "last": php("echo 'reached';"),
+}
+
+
+@pytest.fixture(scope="module")
+def on_mariadb(bench):
+    """Runs STEPS; returns the answer, and what each step printed."""
+    answer = with_services(bench, "mariadb", list(STEPS.values())).expect(0)
+    return answer, dict(zip(STEPS, printed(answer), strict=True))
+
+
+@pytest.mark.xdist_group("mariadb")
+def test_wordpress_runs_on_mariadb_whose_transactions_roll_back(bench, on_mariadb):
+    answer, said = on_mariadb
+    must("MariaDB" in said["version"], said["version"])
+    must(said["engine"] == "InnoDB wpdb", said["engine"])
+    must((said["rolled back"], said["committed"]) == ("0", "1"), f"{said}")
+    must("Hello world!" in said["posts"], said["posts"])
     rows = answer.json["managedRuntimeServices"]
-    must([(row["id"], row["engine"], row["version"], row["phase"]) for row in rows] == [("db", "mariadb", version, "work")], f"{rows}")
+    must([(row["id"], row["engine"], row["version"], row["phase"]) for row in rows] == [("db", "mariadb", said["version"], "work")], f"{rows}")
     directory = recipes.verified(bench, answer)
     with open(os.path.join(directory, "files/runtime-evidence/services.jsonl"), encoding="utf-8") as file:
         must([json.loads(line) for line in file] == rows, "the bundle has other services than the result")
@@ -64,27 +82,22 @@ def test_wordpress_runs_on_mariadb_whose_transactions_roll_back(bench):
     must(printed(answer) != ["wpdb"] and "managedRuntimeServices" not in answer.json, f"{printed(answer)}")
 
 
-def test_outputs_of_the_database_connect_and_a_wrong_password_does_not(bench):
-    steps = [
-        php(CONNECT + "echo $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0], ' ', getenv( 'DB_A' ), ':', getenv( 'DB_P' ), ' ', getenv( 'DB_D' );"),
-        php("mysqli_report( MYSQLI_REPORT_OFF ); $db = @new mysqli( '127.0.0.1', 'root', 'wrong' ); echo $db->connect_errno;"),
-    ]
-    must(printed(with_services(bench, "outputs", steps).expect(0)) == ["root@127.0.0.1 127.0.0.1:3306 wordpress", "1045"], "the outputs do not connect")
+@pytest.mark.xdist_group("mariadb")
+def test_outputs_of_the_database_connect_and_a_wrong_password_does_not(bench, on_mariadb):
+    said = on_mariadb[1]
+    must((said["outputs"], said["wrong password"]) == ("root@127.0.0.1 127.0.0.1:3306 wordpress", "1045"), "the outputs do not connect")
     plain = {**DATABASE, "configuration": {"rootAuthentication": "empty-password"}}
     steps = [php(CONNECT + "echo '<', getenv( 'DB_W' ), '>', $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0];")]
     must(printed(with_services(bench, "empty", steps, (plain,)).expect(0)) == ["<>root@127.0.0.1"], "the password is not empty")
 
 
-def test_password_of_the_database_is_in_no_log_bundle_or_argument(bench):
-    # The step prints the password with other letters, which no redaction recognises, so this test knows it.
-    arguments = ("$all = ''; foreach ( glob( '/proc/[0-9]*/cmdline' ) as $file ) { $all .= file_get_contents( $file ); }"
-                 "echo strtr( getenv( 'DB_W' ), '0123456789abcdef', 'ghijklmnopqrstuv' ), ' ', substr_count( $all, getenv( 'DB_W' ) ), ' ', substr_count( $all, 'mariadbd' );")
-    answer = with_services(bench, "password", [php(arguments), php("echo getenv( 'DB_W' );")]).expect(0)
-    first, second = printed(answer)
-    veiled, in_arguments, servers = first.split()
+@pytest.mark.xdist_group("mariadb")
+def test_password_of_the_database_is_in_no_log_bundle_or_argument(bench, on_mariadb):
+    answer, said = on_mariadb
+    veiled, in_arguments, servers = said["arguments"].split()
     password = veiled.translate(str.maketrans("ghijklmnopqrstuv", "0123456789abcdef"))
-    must(len(password) == 64 and in_arguments == "0" and int(servers) > 0, first)
-    must(second.startswith("[REDACTED"), "the password is printed")
+    must(len(password) == 64 and in_arguments == "0" and int(servers) > 0, said["arguments"])
+    must(said["password"].startswith("[REDACTED"), "the password is printed")
     directory = recipes.verified(bench, answer)
     run = os.path.join(bench.state, "sites", bench.site, "runs", answer.json["run"]["runId"])
 
@@ -96,7 +109,8 @@ def test_password_of_the_database_is_in_no_log_bundle_or_argument(bench):
     must(not files_with(password) and password not in answer.stdout, "the password is in a file of the run")
 
 
-def test_killed_database_fails_its_step_and_ends_the_run(bench):
+@pytest.mark.xdist_group("mariadb")
+def test_killed_database_fails_its_step_and_ends_the_run(bench, on_mariadb):
     steps = {"steps": [php("echo 'before';"), {**php(KILL), "allowFailure": True}, php("echo 'not reached';")], "after": [php("echo 'no';")]}
     answer = with_services(bench, "killed", steps).expect(1, "wp_codebox_service_failed")
     document = recipes.check_failed_document(answer)
@@ -104,9 +118,8 @@ def test_killed_database_fails_its_step_and_ends_the_run(bench):
     must("service db (mysql) has ended" in document["error"]["message"], f"{document['error']}")
     must(document["stepFailures"][0]["index"] == 1 or "steps[1]" in json.dumps(document["stepFailures"]), f"{document['stepFailures']}")
     # Control: the end of another program fails nothing.
-    other = "$p = proc_open( array( 'sleep', '600' ), array(), $pipes ); proc_terminate( $p, SIGKILL ); proc_close( $p ); echo 'killed';"
-    answer = with_services(bench, "not-killed", [php(other), php("echo 'reached';")]).expect(0)
-    must(printed(answer) == ["killed", "reached"], f"{printed(answer)}")
+    said = on_mariadb[1]
+    must((said["kills another program"], said["last"]) == ("killed", "reached"), f"{said}")
 
 
 def test_database_comes_back_from_a_checkpoint(bench):
