@@ -55,10 +55,10 @@ def step(command, *args):
     return {"command": command, "args": list(args), "allowFailure": True}
 
 
-def pages(bench):
-    source = os.path.join(bench.directory, "pages")
+def pages(bench, name="pages"):
+    source = os.path.join(bench.directory, name)
     if not os.path.isdir(source):
-        shutil.copytree(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages"), source)
+        shutil.copytree(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), source)
         bench.own(source)
     return source
 
@@ -145,7 +145,8 @@ class RecipeRun:
         self.listener = Listener()
         named = steps(self.listener)
         recipe = {"schema": "wp-codebox/workspace-recipe/v1", "workflow": {"steps": list(named.values())}, "inputs": {"mounts": [
-            {"type": "directory", "source": pages(bench), "target": "/wordpress" + PAGES, "mode": "readonly"}]}}
+            {"type": "directory", "source": pages(bench), "target": "/wordpress" + PAGES, "mode": "readonly"},
+            {"type": "directory", "source": pages(bench, "mu-plugins"), "target": "/wordpress/wp-content/mu-plugins", "mode": "readonly"}]}}
         path = os.path.join(bench.directory, "recipe.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(recipe, file)
