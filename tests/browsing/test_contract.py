@@ -105,6 +105,12 @@ def validated(*expected, provider="block-editor"):
     return check
 
 
+def nested(document, run):
+    """Checks that a block and the block in it are valid although other blocks of the content are not."""
+    rows = [(row["name"], row["isValid"], row["path"], row["issues"]) for row in document["results"]]
+    must(rows[:2] == [("core/group", True, [0], []), ("core/paragraph", True, [0, 0], [])], str(document["results"]))
+
+
 def exercised(document, run):
     must((document["schema"], document["command"], document["status"]) == ("wp-codebox/wordpress-block-exercise-result/v1", EXERCISE, "ok"), str(document)[:800])
     must((document["blockName"], document["mode"], document["source"], document["attrs"]) == ("core/heading", "editor-insert-save", "mine", {"content": "Exercised", "level": 3}), str(document)[:800])
@@ -241,9 +247,8 @@ ROWS = {
         {"kind": "type", "text": "Typed by keys"},
     ])], 0, typed),
     "no block": (EDIT, ["wait-timeout=120s", *SLOW, 'steps-json=[{"kind":"insertBlock","name":"nobody/knows"}]'], 1, failed("no block type nobody/knows")),
-    "valid": (VALIDATE, ["content=" + GROUP, "wait-timeout=120s"], 0, validated(("core/group", True), ("core/paragraph", True))),
-    "invalid": (VALIDATE, ["content=" + VALID + INVALID + UNKNOWN, "validation-provider=mine", "wait-timeout=120s"], 0,
-                validated(("core/paragraph", True), ("core/paragraph", False), ("nobody/knows", False), provider="mine")),
+    "invalid": (VALIDATE, ["content=" + GROUP + INVALID + UNKNOWN, "validation-provider=mine", "wait-timeout=120s"], 0,
+                validated(("core/group", True), ("core/paragraph", True), ("core/paragraph", False), ("nobody/knows", False), provider="mine")),
     "from a file": (VALIDATE, ["content-file=blocks.html", "wait-timeout=120s"], 0, validated(("core/paragraph", False))),
     "of the post": (VALIDATE, [f"post-id={POST}", "wait-timeout=120s"], 0, validated(("core/paragraph", True), ("core/heading", True))),
     "exercised": (EXERCISE, ["block-name=core/heading", 'attrs-json={"content":"Exercised","level":3}', "mode=editor-insert-save", "source=mine"], 0, exercised),
@@ -267,6 +272,12 @@ ROWS = {
     "faults": (ACTIONS, [ELEMENTS, "transport-faults-json={}"], None, error("wp_codebox_command_unsupported", "transport-faults-json", "block-host")),
     "public": (PROBE, [ELEMENTS, "preview-mode=public"], None, error("wp_codebox_command_unsupported", "preview-mode", "local")),
     "matrix": (COMPARE, ["source-url=/", "candidate-url=/", "matrix-json={}"], None, error("wp_codebox_command_unsupported", "matrix-json")),
+}
+
+
+#: Cases that check more of the result of another row, because opening the editor takes seconds: the row, and the check.
+MORE = {
+    "valid": ("invalid", nested),
 }
 
 
@@ -323,8 +334,9 @@ def contract_run(bench):
     return ContractRun(bench)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [*ROWS, *MORE])
 def test_public_browser_command(contract_run, name):
+    name, more = MORE.get(name, (name, None))
     _, _, exit_code, check = ROWS[name]
     row = contract_run.rows[name]
     if getattr(check, "refusal", False):
@@ -339,7 +351,7 @@ def test_public_browser_command(contract_run, name):
         must(ROWS[name][0] == "wordpress.wp-cli", f"no JSON: {problem}: {row}")
     if row["exitCode"] != exit_code:
         raise Failed(f"{name} ended with {row['exitCode']}: {json.dumps(document)[:3000]}")
-    check(document, contract_run)
+    (more or check)(document, contract_run)
 
 
 def test_bundle_with_editor_and_comparison_files_passes_verification(bench, contract_run):
