@@ -232,10 +232,19 @@ ARCHIVES = {
 }
 
 
+@pytest.fixture(scope="module")
+def intact_archive_is_accepted(developer):
+    """Installs an intact archive, as the control of every refused one. It has the version that the cache already has, so the list stays equal."""
+    developer.call(*CONTROL)
+    before = developer.call("wordpress", "list", "--json").stdout
+    developer.call("wordpress", "install", release(developer, os.path.join(developer.home, ".cache/wp-codebox/wordpress")), "--json")
+    must(developer.call("wordpress", "list", "--json").stdout == before, "the control installed another version")
+
+
+@pytest.mark.usefixtures("intact_archive_is_accepted")
 @pytest.mark.parametrize("case", ARCHIVES)
 def test_archive_that_is_not_a_wordpress_release_is_refused_and_installs_nothing(developer, case):
     make, cause, step = ARCHIVES[case]
-    developer.call(*CONTROL)
     before = developer.call("wordpress", "list", "--json").stdout
     cache = os.path.join(developer.home, ".cache/wp-codebox/wordpress")
     entries = os.listdir(cache)
@@ -244,16 +253,11 @@ def test_archive_that_is_not_a_wordpress_release_is_refused_and_installs_nothing
     refused(developer.call("wordpress", "install", path, "--json", check=None), "wp_codebox_wordpress_invalid", cause, step)
     must(developer.call("wordpress", "list", "--json").stdout == before, "something was installed")
     must("evil.php" not in str(list(os.walk(developer.home))) and os.listdir(cache) == entries, f"left behind: {os.listdir(cache)}")
-    # Control: an intact archive is accepted. It has the version that the cache already has, so the list stays equal.
-    developer.call("wordpress", "install", release(developer, cache), "--json")
-    must(developer.call("wordpress", "list", "--json").stdout == before, "the control installed another version")
 
 
 def release(developer, cache):
-    """Returns a zip with the core in this cache; the first call writes it."""
+    """Writes a zip with the core in this cache, and returns its path."""
     path = os.path.join(developer.home, "good.zip")
-    if os.path.exists(path):
-        return path
     version = next(name for name in os.listdir(cache) if name[0].isdigit())
     base = os.path.join(cache, version)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as out:
@@ -314,11 +318,16 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("case", TAMPERED)
-def test_tampered_or_unsigned_bundle_is_neither_shown_nor_applied(developer, case):
-    member, change, cause = TAMPERED[case]
+@pytest.fixture(scope="module")
+def good(developer):
+    """Returns the run whose intact bundle is the control of every tampered one."""
     developer.call(*GOAL)
-    good = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
+    return json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampered_or_unsigned_bundle_is_neither_shown_nor_applied(developer, good, case):
+    member, change, cause = TAMPERED[case]
     path = os.path.join(json.loads(developer.call(*GOAL, "--json").stdout)["artifacts"]["directory"], member)
     with open(path, encoding="utf-8") as file:
         text = file.read()
