@@ -28,10 +28,6 @@ def refused(answer, code, cause, step):
     must(error["code"] == code and cause in error["message"] and step in told, f"{cause!r}, {step!r}: {json.dumps(error)}")
 
 
-def own(developer):
-    subprocess.run(["chown", "-R", "-h", f"{developer.uid}:{developer.uid}", developer.home], check=True)
-
-
 def copy_template(developer, state, run=subprocess.run):
     """Creates a state directory with the WordPress template of the developer's own one, so that its first run builds none."""
     developer.call(*CONTROL)
@@ -48,7 +44,7 @@ def directory(developer, name, **files):
     for file, text in files.items():
         with open(os.path.join(path, file.replace("__", ".")), "w", encoding="utf-8") as out:
             out.write(text)
-    own(developer)
+    developer.own(path)
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -74,7 +70,7 @@ def test_unreadable_directory_is_refused_and_the_error_names_it(developer):
         for call in (["run", "--mount", path, *AGENT], GOAL, CONTROL):
             words = [call[0], "--json", *call[1:]]
             refused(developer.call(*words, cwd=path, check=None), "wp_codebox_mount_unreadable", path, "read access")
-        own(developer)
+        developer.own(path)
         must("/plugins/closed" in mounted_at(developer, path), "the control failed")
 
 
@@ -82,7 +78,7 @@ def test_unreadable_file_of_a_plugin_is_refused_and_the_error_names_it(developer
     with directory(developer, "part", part__php=PLUGIN, secret__txt="x") as path:
         os.chown(os.path.join(path, "secret.txt"), 0, 0), os.chmod(os.path.join(path, "secret.txt"), 0o600)
         refused(developer.call(*GOAL, "--json", cwd=path, check=None), "wp_codebox_mount_unreadable", "secret.txt", "read access")
-        own(developer)
+        developer.own(path)
         must("/plugins/part" in mounted_at(developer, path), "the control failed")
 
 
@@ -97,7 +93,7 @@ def test_directory_with_two_plugins_is_refused_unless_one_is_named_like_the_dire
 def test_symlinked_project_is_mounted_as_its_target(developer):
     link = os.path.join(developer.home, "link")
     os.symlink(developer.plugin, link)
-    own(developer)
+    developer.own(link)
     must("/wordpress/wp-content/plugins/hello" in mounted_at(developer, link), mounted_at(developer, link))
     developer.call(*GOAL, cwd=link)
     developer.call("apply", cwd=link)
@@ -130,7 +126,7 @@ def disk(developer, *options):
     """Yields a disk that belongs to the developer."""
     path = os.path.join(developer.home, "elsewhere")
     os.makedirs(path, exist_ok=True)
-    own(developer)
+    developer.own(path)
     there = Disk(developer, path)
     ids = f"uid={developer.uid},gid={developer.uid},mode=700"
     there.run("mount", "-t", "tmpfs", "-o", ",".join((ids, *options)), "none", path)
@@ -249,7 +245,7 @@ def test_archive_that_is_not_a_wordpress_release_is_refused_and_installs_nothing
     cache = os.path.join(developer.home, ".cache/wp-codebox/wordpress")
     entries = os.listdir(cache)
     path = make(developer)
-    own(developer)
+    developer.own(path)
     refused(developer.call("wordpress", "install", path, "--json", check=None), "wp_codebox_wordpress_invalid", cause, step)
     must(developer.call("wordpress", "list", "--json").stdout == before, "something was installed")
     must("evil.php" not in str(list(os.walk(developer.home))) and os.listdir(cache) == entries, f"left behind: {os.listdir(cache)}")
@@ -304,7 +300,7 @@ def test_state_directory_of_another_user_is_refused(developer, mode, cause):
         refused(answer, "wp_codebox_state_dir_invalid", cause, "a directory of your own with --state")
         must(state in json.loads(answer.stdout)["error"]["message"], answer.stdout)
     must(os.listdir(state) == [], "the directory of the other user was changed")
-    own(developer), os.chmod(state, 0o700)
+    developer.own(state), os.chmod(state, 0o700)
     copy_template(developer, state)
     developer.call("php", "--state", state, "-r", "echo 1;")
     remove_tree(state)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import zipfile
 
 from harness import must
@@ -76,6 +75,7 @@ def test_apply_of_a_bundle_of_another_directory_is_refused_unless_the_target_is_
     run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     other = os.path.join(developer.home, "elsewhere")
     shutil.copytree(developer.plugin, other)
+    developer.own(other)
     developer.write("hello.php", PLUGIN)
     refused = developer.call("apply", run, "--json", cwd=other, check=1)
     must(json.loads(refused.stdout)["error"]["code"] == "wp_codebox_apply_target_mismatch", refused.stdout)
@@ -119,7 +119,7 @@ def test_configuration_file_with_an_unknown_member_is_refused_and_named(develope
     for text, code in (('{"stat": "/x"}', 125), ('{"state": "relative"}', 125), ("[]", 125), ("{}", 0)):
         with open(file, "w", encoding="utf-8") as out:
             out.write(text)
-        subprocess.run(["chown", "-R", f"{developer.uid}:{developer.uid}", developer.home], check=True)
+        developer.own(os.path.join(developer.home, ".config"))
         answer = developer.call("config", "--json", check=code)
         if code:
             must(json.loads(answer.stdout)["error"]["code"] == "wp_codebox_config_invalid", answer.stdout)

@@ -25,7 +25,7 @@ def project(developer):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        subprocess.run(["chown", "-R", f"{developer.uid}:{developer.uid}", developer.home], check=True)
+        developer.own(root)
         made.append(root)
         return root
 

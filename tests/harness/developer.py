@@ -88,12 +88,17 @@ class Developer:
         self.plugin = os.path.join(home, "hello")
         os.makedirs(self.plugin)
         self.write("hello.php", PLUGIN)
+        self.own(home)
         self.environment = {**PATH, "HOME": home, "WP_CODEBOX_WORDPRESS_ORIGIN": origin.url, "PATH": PATH["PATH"]}
 
     def write(self, name, text):
         with open(os.path.join(self.plugin, name), "w", encoding="utf-8") as file:
             file.write(text)
-        subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", self.home], check=True)
+        self.own(self.plugin)
+
+    def own(self, path):
+        """Gives a tree to the developer. The home has thousands of files after its first run, so cases name what they made."""
+        subprocess.run(["chown", "-R", "-h", f"{self.uid}:{self.uid}", path], check=True)
 
     def read(self, name="hello.php"):
         with open(os.path.join(self.plugin, name), encoding="utf-8") as file:
