@@ -1,5 +1,6 @@
 /** Parts of the engine without a browser: rewriting of documents, headers, archives, words of a command line. */
 import { build } from 'esbuild';
+import { zipSync } from 'fflate';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { holds, same, test } from './harness.mjs';
@@ -10,7 +11,7 @@ const site = 'https://site.example/wp-content/plugins/p/site/s';
 
 /** Bundles the modules for Node. */
 async function load() {
-	const result = await build( { stdin: { contents: "export * from './rewrite.ts'; export * from './headers.ts'; export * from './unzip.ts'; export * from './statics.ts'; export * from './handshake.ts'; export * from './sentence.ts'; export * from './frames.ts'; export { normalize } from './files.ts'; export { EngineError } from './api.ts';", resolveDir: join( here, '../src/engine' ), loader: 'ts' }, bundle: true, write: false, format: 'esm', platform: 'node', external: [ '@php-wasm/*' ], logLevel: 'error' } );
+	const result = await build( { stdin: { contents: "export * from './rewrite.ts'; export * from './headers.ts'; export * from './unzip.ts'; export * from './packed-files.ts'; export * from './statics.ts'; export * from './handshake.ts'; export * from './sentence.ts'; export * from './frames.ts'; export { normalize } from './files.ts'; export { EngineError } from './api.ts';", resolveDir: join( here, '../src/engine' ), loader: 'ts' }, bundle: true, write: false, format: 'esm', platform: 'node', external: [ '@php-wasm/*' ], logLevel: 'error' } );
 	return import( `data:text/javascript;base64,${ Buffer.from( result.outputFiles[ 0 ].text ).toString( 'base64' ) }` );
 }
 
@@ -104,6 +105,33 @@ export default async function cases() {
 		same( [ 'plugins/a/x.php', 'plugins/a/a/y.php' ], [ ...engine.byTarget( new Map( [ [ 'x.php', bytes( '' ) ], [ 'a/y.php', bytes( '' ) ] ] ), 'plugins/a' ).keys() ] );
 		same( [ [ 'plugins/a.php' ], [ 'plugins/a.php' ], [] ], [ 'plugins/a.php', 'a.php', 'b.php' ].map( ( name ) => [ ...engine.byTarget( new Map( [ [ name, bytes( '' ) ] ] ), 'plugins/a.php' ).keys() ] ) );
 		same( [ '/a/c', '/', '/b' ], [ '/a/./b/../c', '/../..', '//b/' ].map( engine.normalize ) );
+	} );
+
+	await test( 'unit: files of an archive are unpacked one by one, and an archive that cannot be read is refused', async () => {
+		const long = 'text '.repeat( 1000 );
+		const archive = zipSync( { 'a.txt': bytes( long ), 'empty/': new Uint8Array(), 'b/c.txt': [ bytes( 'stored' ), { level: 0 } ] } );
+		same( [ [ 'a.txt', 5000, long ], [ 'b/c.txt', 6, 'stored' ] ], [ ...engine.indexZip( archive, 'It' ) ].map( ( [ name, file ] ) => [ name, file.size, new TextDecoder().decode( file.unpack() ) ] ) );
+		const file = engine.indexZip( archive, 'It' ).get( 'b/c.txt' );
+		file.unpack().fill( 0 );
+		same( 'stored', new TextDecoder().decode( file.unpack() ), 'a change of one copy is in no other' );
+		/** Returns the code for the archive with other bytes in the header of the first entry. */
+		const refused = ( given, at, ...values ) => {
+			const changed = given.slice();
+			values.forEach( ( value, index ) => {
+				changed[ Buffer.from( given ).indexOf( 'PK\x01\x02' ) + at + index ] = value;
+			} );
+			try {
+				engine.indexZip( changed, 'It' );
+				return 'read';
+			} catch ( thrown ) {
+				return thrown.code;
+			}
+		};
+		same( [ 'read', 'read' ], [ refused( archive, 0 ), refused( Buffer.concat( [ archive, bytes( 'a comment' ) ] ), 0 ) ], 'control, and bytes after the end, as a comment has' );
+		const failed = 'wp_codebox_browser_boot_failed';
+		same( [ failed, failed, failed, failed, failed, 'wp_codebox_browser_seed_too_large' ], [
+			refused( archive.slice( 0, -1 ), 0 ), refused( new Uint8Array( 5 ), 0 ), refused( archive, 10, 99 ), refused( archive, 20, 0, 0, 1 ), refused( zipSync( { '../x': bytes( 'x' ) } ), 0 ), refused( archive, 24, 0, 0, 0, 0x20 ),
+		], 'cut off, no archive, an unknown method, an entry behind the end, an unsafe name, too large' );
 	} );
 
 	await test( 'unit: a frame gets documents of its own site only, and follows redirects within it', async () => {

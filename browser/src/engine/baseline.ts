@@ -2,7 +2,7 @@
 import type { PHP } from '@php-wasm/universal';
 import type { ChangedFile, SessionRoot } from './api.js';
 import { EngineError } from './api.js';
-import { byTarget, isFile, readZip, writeEntries, type Entries } from './unzip.js';
+import { byTarget, equal, isFile, readZip, writeEntries, type Entries } from './unzip.js';
 
 const content = '/wordpress/wp-content';
 
@@ -86,8 +86,4 @@ export class Baseline {
 
 function covers( target: string, name: string ): boolean {
 	return name === target || name.startsWith( `${ target }/` );
-}
-
-function equal( a: Uint8Array, b: Uint8Array ): boolean {
-	return a.byteLength === b.byteLength && a.every( ( byte, index ) => byte === b[ index ] );
 }

@@ -1,30 +1,23 @@
-/** Remembers the static files of the core archive by a checksum, so that edited ones are told from shared ones. */
+/** Knows the static files of the core archive, so that edited ones are told from shared ones. */
+import type { PackedFile } from './packed-files.js';
 import { staticType } from './statics.js';
-import type { Entries } from './unzip.js';
-
-/** FNV-1a: an edit must be noticed, an attack on one's own sandbox need not. */
-function checksum( bytes: Uint8Array ): number {
-	let hash = 0x811c9dc5;
-	for ( let at = 0; at < bytes.byteLength; at += 1 ) {
-		hash = Math.imul( hash ^ ( bytes[ at ] ?? 0 ), 0x01000193 );
-	}
-	return hash >>> 0;
-}
+import { equal } from './unzip.js';
 
 /** Static files of the core archive by site path. */
 export class CoreFiles {
-	private readonly known = new Map< string, string >();
+	private readonly known = new Map< string, PackedFile >();
 
-	remember( entries: Entries ): void {
-		for ( const [ name, contents ] of entries ) {
+	remember( files: ReadonlyMap< string, PackedFile > ): void {
+		for ( const [ name, file ] of files ) {
 			if ( undefined !== staticType( name ) ) {
-				this.known.set( `/${ name }`, `${ contents.byteLength }:${ checksum( contents ) }` );
+				this.known.set( `/${ name }`, file );
 			}
 		}
 	}
 
-	/** Whether a file is as the archive had it. */
+	/** Whether a file is as the archive has it. */
 	unchanged( path: string, contents: Uint8Array ): boolean {
-		return this.known.get( path ) === `${ contents.byteLength }:${ checksum( contents ) }`;
+		const file = this.known.get( path );
+		return undefined !== file && file.size === contents.byteLength && equal( file.unpack(), contents );
 	}
 }

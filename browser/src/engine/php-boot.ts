@@ -4,10 +4,11 @@ import { bootWordPressAndRequestHandler } from '@wp-playground/wordpress';
 import { createSpawnHandler } from '@php-wasm/util';
 import { EngineError } from './api.js';
 import type { CoreFiles } from './core-files.js';
+import { placeFiles } from './memory-files.js';
 import sandboxPlugin from './php/sandbox.php';
 import type { BootInput } from './protocol.js';
 import { staticType } from './statics.js';
-import { readZip, writeEntries } from './unzip.js';
+import { indexZip, type PackedFile } from './packed-files.js';
 
 export const documentRoot = '/wordpress';
 const databaseDirectory = `${ documentRoot }/wp-content/database`;
@@ -69,9 +70,9 @@ export async function bootSite( input: BootInput, cookies: HttpCookieStore, core
 		sqliteIntegrationPluginZip: new File( [ input.sqlite as BlobPart ], 'sqlite.zip' ),
 		hooks: {
 			beforeWordPressFiles: ( php ) => {
-				const entries = coreEntries( input.core );
-				core.remember( entries );
-				writeEntries( php, documentRoot, entries );
+				const files = coreFiles( input.core );
+				core.remember( files );
+				placeFiles( php, documentRoot, files );
 				php.mkdir( `${ documentRoot }/wp-content/plugins` );
 				report( 'files', 1 );
 			},
@@ -93,13 +94,13 @@ export async function bootSite( input: BootInput, cookies: HttpCookieStore, core
 }
 
 /** Core archives hold the files at the top, or below `wordpress/`. */
-function coreEntries( archive: Uint8Array ): Map< string, Uint8Array > {
-	const entries = readZip( archive, 'The core archive' );
-	const prefix = entries.has( 'wp-load.php' ) ? '' : 'wordpress/';
-	if ( ! entries.has( `${ prefix }wp-load.php` ) ) {
+function coreFiles( archive: Uint8Array ): Map< string, PackedFile > {
+	const files = indexZip( archive, 'The core archive' );
+	const prefix = files.has( 'wp-load.php' ) ? '' : 'wordpress/';
+	if ( ! files.has( `${ prefix }wp-load.php` ) ) {
 		throw new EngineError( 'wp_codebox_browser_boot_failed', 'The core archive holds no WordPress (wp-load.php is missing).' );
 	}
-	return '' === prefix ? entries : new Map( [ ...entries ].map( ( [ name, contents ] ) => [ name.slice( prefix.length ), contents ] ) );
+	return '' === prefix ? files : new Map( [ ...files ].map( ( [ name, file ] ) => [ name.slice( prefix.length ), file ] ) );
 }
 
 async function compile( packed: Uint8Array ): Promise< WebAssembly.Module > {

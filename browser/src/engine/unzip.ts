@@ -9,6 +9,25 @@ export type Entries = Map< string, Uint8Array >;
 /** Most bytes of one unpacked archive: more would end the tab without a word. WordPress itself has 40 MB. */
 const mostBytes = 256 << 20;
 
+/** Throws when the files of an archive have more bytes than a sandbox can hold. */
+export function checkSize( total: number, name: string ): void {
+	if ( total > mostBytes ) {
+		throw new EngineError( 'wp_codebox_browser_seed_too_large', `${ name } unpacks to more than ${ mostBytes >> 20 } MiB, which a sandbox in a browser cannot hold.`, 'Remove large files from the plugin, the theme or the bundle, or use a sandbox of the host.' );
+	}
+}
+
+/** The failure of an archive that cannot be read. */
+export function unreadable( name: string, reason: string ): EngineError {
+	return new EngineError( 'wp_codebox_browser_boot_failed', `${ name } is not a readable zip archive (${ reason }).` );
+}
+
+/** Throws unless the name of an entry stays below its directory. */
+export function checkName( path: string, name: string ): void {
+	if ( ! safeName( path ) ) {
+		throw new EngineError( 'wp_codebox_browser_boot_failed', `${ name } has an entry with an unsafe name: ${ JSON.stringify( path ) }.` );
+	}
+}
+
 /** Reads a zip. Directories are left out; files make them. */
 export function readZip( bytes: Uint8Array, name: string ): Entries {
 	let files: Record< string, Uint8Array >;
@@ -17,22 +36,18 @@ export function readZip( bytes: Uint8Array, name: string ): Entries {
 		files = unzipSync( bytes, { filter: ( file ) => {
 			// No entry unpacks to more than it announces.
 			total += file.originalSize;
-			if ( total > mostBytes ) {
-				throw new EngineError( 'wp_codebox_browser_seed_too_large', `${ name } unpacks to more than ${ mostBytes >> 20 } MiB, which a sandbox in a browser cannot hold.`, 'Remove large files from the plugin, the theme or the bundle, or use a sandbox of the host.' );
-			}
+			checkSize( total, name );
 			return ! file.name.endsWith( '/' );
 		} } );
 	} catch ( thrown ) {
 		if ( thrown instanceof EngineError ) {
 			throw thrown;
 		}
-		throw new EngineError( 'wp_codebox_browser_boot_failed', `${ name } is not a readable zip archive (${ thrown instanceof Error ? thrown.message : thrown }).` );
+		throw unreadable( name, thrown instanceof Error ? thrown.message : String( thrown ) );
 	}
 	const entries: Entries = new Map();
 	for ( const [ path, contents ] of Object.entries( files ) ) {
-		if ( ! safeName( path ) ) {
-			throw new EngineError( 'wp_codebox_browser_boot_failed', `${ name } has an entry with an unsafe name: ${ JSON.stringify( path ) }.` );
-		}
+		checkName( path, name );
 		entries.set( path, contents );
 	}
 	return entries;
@@ -72,4 +87,9 @@ export function byTarget( entries: Entries, target: string ): Entries {
 	}
 	const contents = entries.get( target.split( '/' ).pop() ?? target ) ?? entries.get( target );
 	return undefined === contents ? new Map() : new Map( [ [ target, contents ] ] );
+}
+
+/** Whether two files have the same contents. */
+export function equal( a: Uint8Array, b: Uint8Array ): boolean {
+	return a.byteLength === b.byteLength && a.every( ( byte, index ) => byte === b[ index ] );
 }
