@@ -114,6 +114,23 @@ export default async function cases( { page: open, origin, site } ) {
 		}
 	} );
 
+	await test( 'commands: PHP runs a file of core as it is now, after it was replaced and changed', async () => {
+		const [ first, second ] = [ 'assets/script-loader-packages.php', 'blocks/blocks-json.php' ].map( ( name ) => `/wordpress/wp-includes/${ name }` );
+		const include = async ( path ) => ( await call( page, 'run', { code: `<?php $value = @include "${ path }"; echo is_array( $value ) ? md5( serialize( $value ) ) : json_encode( $value );` } ) ).value.text;
+		const texts = [ ( await call( page, 'readFileAsText', first ) ).value, ( await call( page, 'readFileAsText', second ) ).value ];
+		const [ packages, blocks ] = [ await include( first ), await include( second ) ];
+		holds( 'control: two arrays', 32 === packages.length && 32 === blocks.length && packages !== blocks );
+		await call( page, 'mv', second, first );
+		same( [ blocks, 'false' ], [ await include( first ), await include( second ) ], 'another file of core in its place' );
+		for ( const number of [ 1, 2, 3 ] ) {
+			await call( page, 'writeFile', first, `<?php return ${ number };` );
+			same( String( number ), await include( first ), 'changes within a second' );
+		}
+		await call( page, 'writeFile', first, texts[ 0 ] );
+		await call( page, 'writeFile', second, texts[ 1 ] );
+		same( [ packages, blocks ], [ await include( first ), await include( second ) ], 'undone' );
+	} );
+
 	await test( 'commands: changed files name additions, changes and removals with their contents', async () => {
 		same( [], ( await page.evaluate( async () => ( await window.client.changedFiles( 'plugins/sample' ) ).map( ( one ) => one.path ) ) ), 'before' );
 		await call( page, 'writeFile', `${ root }/new/file.bin`, 'abc' );
