@@ -155,8 +155,10 @@ class Chromium:
             raise Failed(f"{method}: {answer['error'].get('message')}")
         return answer["result"]
 
-    def page(self, url="about:blank"):
-        target = self.send("Target.createTarget", {"url": "about:blank"})["targetId"]
+    def page(self, url="about:blank", own_storage=False):
+        """Opens a tab; with storage of its own, it has none of the files that the browser keeps for the other tabs."""
+        context = self.send("Target.createBrowserContext") if own_storage else {}
+        target = self.send("Target.createTarget", {"url": "about:blank", **context})["targetId"]
         session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         poll_until(lambda: session in self.sessions and self.sessions[session].ready, seconds=30, what="no session")
         page = Page(self, self.sessions[session])

@@ -7,6 +7,7 @@ import sys
 import parent as site
 import pytest
 from chromium import Chromium
+from page import BANNER, link_of_banner, open_banner, running, shot, visit, write
 
 from harness import must
 
@@ -59,3 +60,55 @@ def browser():
         yield chromium
     finally:
         chromium.close()
+
+
+@pytest.fixture
+def admin(installed, browser):
+    """A tab in which an administrator is logged in."""
+    visitor = installed.login("admin")
+    page = browser.page()
+    page.cookies(installed.url, visitor.cookies)
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="session")
+def opened(parent, browser):
+    """A tab with a sandbox that was opened from the page of plugins, and what was seen then. No archive was in the cache of the browser, and the page
+    has the command palette of WordPress. A boot takes six seconds of processor time, ten without archives."""
+    parent.install_runtime()
+    page = browser.page()
+    page.cookies(parent.url, parent.login("admin").cookies)
+    # Other cases may have cached the archives. Sandboxes that run need their service workers.
+    page.session.send("Storage.clearDataForOrigin", {"origin": parent.url, "storageTypes": "cache_storage"})
+    before = len(browser.trap.requests)
+    page.go(link_of_banner(page, parent) + "&new=1&palette=1")
+    running(page)
+    page.seen = {"palette": page.evaluate("Boolean(window.wp.commands)"), "text": page.frame("/site/", BANNER),
+                 "color": page.frame("/site/", "getComputedStyle(document.querySelector('.banner')).color"),
+                 "script": page.frame("/site/", "document.documentElement.dataset.banner")}
+    shot(page, "front")
+    page.seen |= {"requests": page.requests(), "trapped": browser.trap.requests[before:]}
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def sandbox(installed, opened):
+    """The tab that cases share, with the code of the parent and its front page."""
+    write(opened, "banner.php", installed.read("wp-content/plugins/banner/banner.php"))
+    visit(opened, "/?begin")
+    opened.frame("/site/", BANNER + " === 'Banner of the parent'")
+    return opened
+
+
+@pytest.fixture(scope="session")
+def other(parent, browser):
+    """A tab with a second sandbox, for the cases that do not depend on its files."""
+    parent.install_runtime()
+    page = browser.page()
+    page.cookies(parent.url, parent.login("admin").cookies)
+    open_banner(page, parent)
+    page.frame("/site/", BANNER)
+    yield page
+    page.close()

@@ -5,35 +5,26 @@ import json
 import os
 import re
 
-import pytest
-from page import BANNER, command, link_of_banner, open_banner, running
+from page import BANNER, command, link_of_banner, open_banner, running, visit
 from parent import notices
 
 from harness import must
 
 
-@pytest.fixture
-def admin(installed, browser):
-    """A tab in which an administrator is logged in."""
-    visitor = installed.login("admin")
-    page = browser.page()
-    page.cookies(installed.url, visitor.cookies)
-    yield page
-    page.close()
+REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((one) => one.scope).filter((scope) => scope.includes('/site/')))"
 
 
-REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((one) => one.scope).filter((scope) => scope.includes('/site/')).length)"
-
-
-def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_same_session(installed, admin, browser):
+def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_same_session(installed, admin, browser, opened):
     link = link_of_banner(admin, installed)
+    # One of a sandbox that stays open.
+    before = set(opened.evaluate(REGISTERED))
     # The tabs of a browser share the login, which the address belongs to.
     tab = browser.page()
     try:
         # No archive arrives, so the boot stands still when the service worker is registered.
         tab.session.send("Fetch.enable", {"patterns": [{"urlPattern": "*/browser-file/*"}]})
         tab.go(link + "&new=1")
-        tab.wait(f"{REGISTERED}.then((count) => count > 0)")
+        tab.wait(f"{REGISTERED}.then((all) => all.some((scope) => !{sorted(before)}.includes(scope)))")
         tab.wait("[...document.querySelectorAll('iframe')].some((frame) => frame.src.includes('remote.html'))")
         must(tab.evaluate("document.querySelector('.wp-codebox-address')?.disabled") is True, "positive control: the sandbox is not ready")
         session = tab.evaluate("window.wpCodeboxBrowserPage.session.session_id")
@@ -44,22 +35,24 @@ def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_sam
     must(admin.evaluate("window.wpCodeboxBrowserPage.session.session_id") == session, "another session")
     must(admin.frame("/site/", BANNER) == "Banner of the parent", "the front page")
     must(command(admin, ["cat", "banner.php"])[0] == 0, "commands")
-    must(admin.evaluate(REGISTERED) == 1, "service workers of the closed tab stay")
+    now = set(admin.evaluate(REGISTERED))
+    must(len(now - before) == 1, "service workers of the closed tab stay")
+    visit(opened, "/?again")
+    opened.frame("/site/", "location.href.includes('?again')")
 
 
-def test_full_storage_is_told_in_the_terminal_and_the_sandbox_runs(installed, admin):
-    admin.go(installed.url + "/wp-admin/plugins.php")
-    admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage,indexeddb,service_workers"})
+def test_full_storage_is_told_in_the_terminal_and_the_sandbox_runs(installed, browser, opened):
     log = "document.querySelector('.wp-codebox-log').textContent"
-    admin.session.send("Storage.overrideQuotaForOrigin", {"origin": installed.url, "quotaSize": 500000})
+    page = browser.page(own_storage=True)
     try:
-        open_banner(admin, installed)
-        must("wp_codebox_browser_storage_full" in admin.evaluate(log), admin.evaluate(log))
-        must(admin.frame("/site/", BANNER) == "Banner of the parent", "the front page")
+        page.cookies(installed.url, installed.login("admin").cookies)
+        page.session.send("Storage.overrideQuotaForOrigin", {"origin": installed.url, "quotaSize": 500000})
+        open_banner(page, installed)
+        must("wp_codebox_browser_storage_full" in page.evaluate(log), page.evaluate(log))
+        must(page.frame("/site/", BANNER) == "Banner of the parent", "the front page")
     finally:
-        admin.session.send("Storage.overrideQuotaForOrigin", {"origin": installed.url})
-    open_banner(admin, installed)
-    must("wp_codebox_browser_storage_full" not in admin.evaluate(log), "positive control: with space")
+        page.close()
+    must("wp_codebox_browser_storage_full" not in opened.evaluate(log), "positive control: with space")
 
 
 def compose(keeper, session, size):

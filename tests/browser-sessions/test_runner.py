@@ -5,7 +5,7 @@ import os
 
 import jsonschema
 import pytest
-from page import command, open_banner
+from page import command
 
 from harness import must
 from parent import ROOT
@@ -134,22 +134,16 @@ def test_runner_refuses_the_task_of_another_session(sandbox):
     must(result(run(page, session), True)["captures"][0]["status"] == "captured", "positive control")
 
 
-def test_runner_in_the_terminal_of_the_page_emits_valid_events_and_names_the_missing_task(installed, browser):
-    page = browser.page()
-    page.cookies(installed.url, installed.login("admin").cookies)
-    try:
-        open_banner(page, installed)
-        page.evaluate("""(() => { window.seen = []; for (const type of ['RUNTIME_OUTPUT', 'RUNTIME_EXIT'])
-            window.wpCodeboxBrowser.events.subscribe(type, (envelope) => window.seen.push(envelope)); })()""")
-        code, text = command(page, ["php", RUNNER])
-        must(code == 0, text)
-        document = result(text, False)
-        must(document["error"]["code"] == "wp_codebox_browser_task_unavailable", text)
-        events = page.evaluate("window.seen")
-        check_events(events)
-        must([envelope["event"]["type"] for envelope in events][-1] == "RUNTIME_EXIT" and len(events) >= 2, str(events))
-        must("".join(envelope["event"]["payload"].get("data", "") for envelope in events) == text, "the events have another output")
-        log = page.evaluate("document.querySelector('.wp-codebox-log').textContent")
-        must(f"$ php {RUNNER}" in log and "wp_codebox_browser_task_unavailable" in log, log)
-    finally:
-        page.close()
+def test_runner_in_the_terminal_of_the_page_emits_valid_events_and_names_the_missing_task(opened):
+    opened.evaluate("""(() => { window.seen = []; for (const type of ['RUNTIME_OUTPUT', 'RUNTIME_EXIT'])
+        window.wpCodeboxBrowser.events.subscribe(type, (envelope) => window.seen.push(envelope)); })()""")
+    code, text = command(opened, ["php", RUNNER])
+    must(code == 0, text)
+    document = result(text, False)
+    must(document["error"]["code"] == "wp_codebox_browser_task_unavailable", text)
+    events = opened.evaluate("window.seen")
+    check_events(events)
+    must([envelope["event"]["type"] for envelope in events][-1] == "RUNTIME_EXIT" and len(events) >= 2, str(events))
+    must("".join(envelope["event"]["payload"].get("data", "") for envelope in events) == text, "the events have another output")
+    log = opened.evaluate("document.querySelector('.wp-codebox-log').textContent")
+    must(f"$ php {RUNNER}" in log and "wp_codebox_browser_task_unavailable" in log, log)

@@ -2,60 +2,23 @@
 
 import re
 
-import pytest
-from page import BANNER, command, link_of_banner, open_banner, running, shot, visit, write
+from page import BANNER, command, open_banner, running, shot, visit
 
 from harness import must
 
 
-@pytest.fixture
-def admin(installed, browser):
-    """A tab in which an administrator is logged in."""
-    visitor = installed.login("admin")
-    page = browser.page()
-    page.cookies(installed.url, visitor.cookies)
-    yield page
-    page.close()
-
-
-@pytest.fixture(scope="module")
-def opened(parent, browser):
-    """A tab with a sandbox; its boot takes seven seconds of processor time."""
-    parent.install_runtime()
-    page = browser.page()
-    page.cookies(parent.url, parent.login("admin").cookies)
-    open_banner(page, parent)
-    yield page
-    page.close()
-
-
-@pytest.fixture
-def sandbox(installed, opened):
-    """The tab that cases share, with the code of the parent and its front page."""
-    write(opened, "banner.php", installed.read("wp-content/plugins/banner/banner.php"))
-    visit(opened, "/?begin")
-    opened.frame("/site/", BANNER + " === 'Banner of the parent'")
-    return opened
-
-
-def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, admin, browser):
-    before = len(browser.trap.requests)
-    # Other cases have cached the archives. The sandbox that cases share needs its service worker.
-    admin.session.send("Storage.clearDataForOrigin", {"origin": installed.url, "storageTypes": "cache_storage"})
-    admin.go(link_of_banner(admin, installed) + "&new=1&palette=1")
-    running(admin)
-    must(admin.evaluate("Boolean(window.wp.commands)"), "the command palette of WordPress is not on the page")
-    text = admin.frame("/site/", BANNER)
-    must(text == "Banner of the parent", text)
-    must(admin.frame("/site/", "getComputedStyle(document.querySelector('.banner')).color") == "rgb(1, 2, 3)", "style")
-    must(admin.frame("/site/", "document.documentElement.dataset.banner") == "script", "script")
-    shot(admin, "front")
+def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, opened):
+    seen = opened.seen
+    must(seen["palette"], "the command palette of WordPress is not on the page")
+    must(seen["text"] == "Banner of the parent", seen["text"])
+    must(seen["color"] == "rgb(1, 2, 3)", "style")
+    must(seen["script"] == "script", "script")
     # Chromium itself asks its maker for hints; no page causes these requests.
-    asked = [line for line in browser.trap.requests[before:] if not re.search(r"^\w+ (https?://)?([^/:]+\.)?(google|googleapis|gstatic|gvt1)\.com[:/]", line)]
+    asked = [line for line in seen["trapped"] if not re.search(r"^\w+ (https?://)?([^/:]+\.)?(google|googleapis|gstatic|gvt1)\.com[:/]", line)]
     must(asked == [], str(asked))
-    foreign = [url for url in admin.requests() if not url.startswith((installed.url + "/", "data:", "blob:", "about:", "chrome"))]
+    foreign = [url for url in seen["requests"] if not url.startswith((installed.url + "/", "data:", "blob:", "about:", "chrome"))]
     must(foreign == [], str(foreign[:5]))
-    must(len([url for url in admin.requests() if "/wp-codebox/v1/browser-file/" in url]) >= 2, "positive control: the archives were requested")
+    must(len([url for url in seen["requests"] if "/wp-codebox/v1/browser-file/" in url]) >= 2, "positive control: the archives were requested")
 
 
 def test_dashboard_of_the_sandbox_opens_after_login(sandbox):
@@ -119,31 +82,23 @@ def test_documents_of_the_sandbox_reach_neither_page_nor_cookies_nor_storage_of_
             must(found.startswith("blocked:"), f"{name}: {found}")
 
 
-def test_reload_continues_the_session_with_its_edits(installed, admin):
-    open_banner(admin, installed)
-    admin.frame("/site/", BANNER)
-    session = admin.evaluate("window.wpCodeboxBrowserPage.session.session_id")
+def test_reload_continues_the_session_with_its_edits(installed, other):
+    session = other.evaluate("window.wpCodeboxBrowserPage.session.session_id")
     text = installed.read("wp-content/plugins/banner/banner.php").replace("Banner of the parent", "Banner after reload")
-    admin.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
-    command(admin, ["pwd"])
-    admin.wait("[...document.querySelectorAll('[role=tab]')].some((tab) => tab.textContent.includes('(1)'))")
-    admin.go(admin.evaluate("location.href.replace(/&new=1/, '')"))
-    running(admin)
-    must(admin.evaluate("window.wpCodeboxBrowserPage.session.session_id") == session, "another session")
-    admin.frame("/site/", BANNER + " === 'Banner after reload'")
+    other.evaluate(f"window.wpCodeboxBrowser.events.emit({{type: 'SYSTEM_FILE_SYNC', payload: {{path: 'banner.php', content: {text!r}}}}})")
+    command(other, ["pwd"])
+    other.wait("[...document.querySelectorAll('[role=tab]')].some((tab) => tab.textContent.includes('(1)'))")
+    other.go(other.evaluate("location.href.replace(/&new=1/, '')"))
+    running(other)
+    must(other.evaluate("window.wpCodeboxBrowserPage.session.session_id") == session, "another session")
+    other.frame("/site/", BANNER + " === 'Banner after reload'")
 
 
-def test_two_sandboxes_run_side_by_side(installed, sandbox, browser):
-    other = browser.page()
-    try:
-        other.cookies(installed.url, installed.login("admin").cookies)
-        open_banner(other, installed)
-        other.frame("/site/", BANNER)
-        sandbox.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
-        must(command(sandbox, ["cat", "only-here.txt"])[0] == 0, "positive control")
-        must(command(other, ["cat", "only-here.txt"])[0] != 0, "the file is in both")
-    finally:
-        other.close()
+def test_two_sandboxes_run_side_by_side(sandbox, other):
+    sandbox.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
+    must(command(sandbox, ["cat", "only-here.txt"])[0] == 0, "positive control")
+    must(command(other, ["cat", "banner.php"])[0] == 0, "positive control: the second sandbox has files")
+    must(command(other, ["cat", "only-here.txt"])[0] != 0, "the file is in both")
 
 
 def test_separate_host_gives_the_sandbox_its_own_origin_with_rest(installed, admin):
