@@ -7,6 +7,7 @@ for a step that must fail, with the whole result row of the step.
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -36,6 +37,8 @@ class Step:
     def judge(self, row):
         shown = json.dumps(row, ensure_ascii=False)[:3000]
         must(row["command"] == self.command, f"another step: {shown}")
+        complaint = re.search(r".* in /opt/codebox/\S+ on line \d+", row.get("stderr", ""))
+        must(not complaint, f"PHP complains about a program of the sandbox: {complaint and complaint[0]}")
         if self.fails is not None:
             error = row.get("error") or {}
             reason = (error.get("data") or {}).get("reason")

@@ -51,9 +51,9 @@ foreach ( glob( '/tmp/codebox-auth/*.json' ) as $file ) {
             $_COOKIE[ $cookie['name'] ] = $cookie['value'];
         }
     }
-    wp_set_current_user( $kept['user']['id'] );
+    wp_set_current_user( $kept['user']['id'] ?? 0 );
     $rows[] = array(
-        'for' => $kept['session'] ?? $kept['user']['login'],
+        'for' => $kept['session'] ?? $kept['user']['login'] ?? 'visitor',
         'mode' => $mode,
         'holds' => wp_verify_nonce( $kept['nonce'], $kept['action'] ),
         'other' => wp_verify_nonce( $kept['nonce'], 'another' ),
@@ -66,7 +66,7 @@ echo json_encode( $rows );
 
 def kept_nonces(rows):
     shown = sorted([row["for"], row["mode"], row["holds"], row["other"], len(row["value"])] for row in rows)
-    equal(shown, [[holder, "600 700", 1, False, 19] for holder in ("admin", "boss", "writer")])
+    equal(shown, [[holder, "600 700", 1, False, 19] for holder in ("admin", "boss", "visitor", "writer")])
 
 
 def nonces_stay_in_the_guest(bench, result):
@@ -128,6 +128,7 @@ BASIC = Group("core", [
     Step("wordpress.session", {"session": "../x"}, fails="session-invalid"),
     Step("wordpress.nonce", {"action": "commands-save", "session": "writer"}, nonce),
     Step("wordpress.nonce", {"action": "commands-save", "user": "admin", "output-dir": "/tmp/auth"}, lambda d: (nonce(d), has(user=ADMIN, file="/tmp/auth/wordpress-nonce.json")(d)), name="a nonce is created for a user"),
+    Step("wordpress.nonce", {"action": "commands-save"}, lambda d: (nonce(d), has(user=None)(d)), name="a nonce is created for a visitor"),
     Step("wordpress.action-auth", {"action": "commands-save", "user": "admin", "session": "boss"}, lambda d: (nonce(d), has(schema="wp-codebox/wordpress-action-auth/v1", session="boss", user=ADMIN)(d))),
     Step("wordpress.run-php", php(NONCES), kept_nonces, name="nonces saved in the guest are valid for their action only"),
 

@@ -45,7 +45,7 @@ function kept_nonce( string $action, array $holder ): array {
 		throw new Refusal( 'disk', NONCES . ' cannot be made' );
 	}
 	// One file per action and holder, so a nonce replaces only its predecessor.
-	$of   = array( $action, $holder['user']['id'], $holder['session'] ?? null );
+	$of   = array( $action, $holder['user']['id'] ?? null, $holder['session'] ?? null );
 	$file = NONCES . '/' . substr( hash( 'sha256', (string) json_encode( $of ) ), 0, 16 ) . '.json';
 	$json = (string) json_encode( $kept, JSON_UNESCAPED_SLASHES );
 	$mask = umask( 0077 );
