@@ -66,6 +66,8 @@ const SWITCHES: &[&str] = &[
     "--disable-site-isolation-trials",
     "--renderer-process-limit=2",
     "--disable-features=NetworkTimeServiceQuerying,AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",
+    // Without a process of its own for the network, the browser starts in three quarters of the time.
+    "--enable-features=NetworkServiceInProcess2",
     PROXY,
     // By default Chromium bypasses the proxy for 127.0.0.1 and localhost.
     "--proxy-bypass-list=<-loopback>",
