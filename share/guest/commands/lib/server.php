@@ -174,7 +174,7 @@ final class Server {
 			'body'    => array(
 				'bytes'   => $bytes,
 				'sha256'  => hash_final( $digest ),
-				'excerpt' => plain_text( $bytes > self::EXCERPT ? mb_strcut( $held, 0, self::EXCERPT, 'UTF-8' ) : $held, self::EXCERPT + 8 ),
+				'excerpt' => plain_text( beginning( $held, self::EXCERPT ), self::EXCERPT + 8 ),
 			),
 		);
 	}
