@@ -28,7 +28,11 @@ impl Session<'_, '_> {
         let started = Instant::now();
         let editor = CommandCall {
             command: ACTIONS.to_owned(),
-            args: vec![format!("steps-json={}", block.steps())],
+            // This command has no such argument, so a slow machine gets more time than the default.
+            args: vec![
+                format!("steps-json={}", block.steps()),
+                "wait-timeout=120s".to_owned(),
+            ],
         };
         let inner = self.browser_command(&editor, bounds)?;
         let (document, error) = block.document(call, &inner.result);
