@@ -20,12 +20,15 @@ const CLIPPY: &[&str] = &[
     "--quiet",
     "--workspace",
     "--all-targets",
+    "--features",
+    "wp-codebox-fuzz/targets",
     "--",
     "-D",
     "warnings",
 ];
 
 /// Compiles all tests. With clippy-driver as the compiler this applies the same lints as [`CLIPPY`].
+/// The suite `fuzz` compiles the fuzz targets.
 const COMPILED_BY_CLIPPY: &[&str] = &[
     "test",
     "--quiet",
