@@ -15,10 +15,13 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
 /// Path prefixes allowed for PHP; the guest sees these directories read-only.
 const PREFIXES: [&str; 4] = ["/usr/", "/bin/", "/opt/", "/lib/"];
+/// Format version of the cached settings.
+const FORMAT: u32 = 2;
 /// PHP code that prints the installation's settings, one non-empty value per line.
 const QUESTION: &str = "echo implode(\"\\n\", [PHP_VERSION, PHP_CONFIG_FILE_PATH, \
     PHP_CONFIG_FILE_SCAN_DIR, ini_get('extension_dir'), (string) php_ini_loaded_file(), \
-    str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files())]);";
+    str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files()), \
+    strtolower(implode(',', get_loaded_extensions()))]);";
 
 /// A line of php.ini that loads an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +45,8 @@ pub struct PhpLayout {
     pub extension_dir: String,
     /// Extensions that the guest's PHP loads, in load order.
     pub extensions: Vec<PhpExtension>,
+    /// Names in lower case of all extensions of the host's PHP, also of those compiled into it.
+    pub loaded: Vec<String>,
 }
 
 /// Reason why the configured PHP cannot be used in guests.
@@ -121,7 +126,8 @@ struct Cached {
 
 impl PhpLayout {
     /// Asks the program `php_binary` for its settings, or returns those cached below `state_dir` if
-    /// neither the program nor its configuration has changed. Ignores a failure to write the cache.
+    /// neither the program nor its configuration has changed. Only the owner of `state_dir` writes the
+    /// cache; a failure to write it is ignored.
     pub fn discover(php_binary: &Path, state_dir: &Path) -> Result<Self, PhpError> {
         let missing = |source| PhpError::Missing {
             path: php_binary.to_owned(),
@@ -141,13 +147,13 @@ impl PhpLayout {
         }
         let (layout, scan_path, ini_paths) = ask(&binary, text)?;
         let cached = Cached {
-            format: 1,
+            format: FORMAT,
             basis: basis(text, &scan_path, &ini_paths),
             scan_path,
             ini_paths,
             layout,
         };
-        write_cache(&cache, &cached);
+        write_cache(state_dir, &cache, &cached);
         Ok(cached.layout)
     }
 
@@ -190,17 +196,18 @@ fn basis(binary: &str, scan_path: &str, ini_paths: &[String]) -> Basis {
 
 fn read_cache(cache: &Path, binary: &str) -> Option<PhpLayout> {
     let cached: Cached = serde_json::from_slice(&fs::read(cache).ok()?).ok()?;
-    let fresh = cached.format == 1
+    let fresh = cached.format == FORMAT
         && cached.layout.binary == binary
         && cached.basis == basis(binary, &cached.scan_path, &cached.ini_paths);
     fresh.then_some(cached.layout)
 }
 
-fn write_cache(cache: &Path, cached: &Cached) {
-    let Ok(bytes) = serde_json::to_vec(cached) else {
+fn write_cache(state_dir: &Path, cache: &Path, cached: &Cached) {
+    let user = rustix::process::geteuid().as_raw();
+    if fs::metadata(state_dir).map_or(true, |meta| meta.uid() != user) {
         return;
-    };
-    let Some(directory) = cache.parent() else {
+    }
+    let (Ok(bytes), Some(directory)) = (serde_json::to_vec(cached), cache.parent()) else {
         return;
     };
     let temporary = cache.with_extension(format!("{}.tmp", std::process::id()));
@@ -235,6 +242,7 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
     };
     let (version, ini_directory, scan_path) = (next()?, next()?, next()?);
     let (extension_dir, main_ini, scanned) = (next()?, next()?, next()?);
+    let loaded = next()?.split(',').map(str::to_owned).collect();
     if !recent(&version) {
         return Err(PhpError::TooOld { version });
     }
@@ -254,6 +262,7 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
         ini_directory,
         extension_dir,
         extensions,
+        loaded,
     };
     Ok((layout, scan_path, ini_paths))
 }

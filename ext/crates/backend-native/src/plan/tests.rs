@@ -44,6 +44,7 @@ fn php(binary: &str) -> PhpLayout {
                 zend: true,
             },
         ],
+        loaded: Vec::new(),
     }
 }
 

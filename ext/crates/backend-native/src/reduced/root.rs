@@ -206,6 +206,7 @@ mod tests {
             ini_directory: "/etc/php/8.2/cli".to_owned(),
             extension_dir: "/usr/lib/php/20220829".to_owned(),
             extensions: Vec::new(),
+            loaded: Vec::new(),
         };
         let placed = GuestRoot::new("/r")
             .unwrap()

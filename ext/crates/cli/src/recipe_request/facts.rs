@@ -1,14 +1,9 @@
 //! Versions of the WordPress and the PHP that guests use.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
-use wp_codebox_backend_native::{ServerProgram, newest_default_theme};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_backend_native::{PhpLayout, ServerProgram, newest_default_theme};
+use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION, WpFallback};
-
-/// PHP code that prints the version and the extensions of the PHP that runs it, as JSON.
-const QUESTION: &str =
-    "echo json_encode([PHP_VERSION, array_map('strtolower', get_loaded_extensions())]);";
 
 /// Returns the version of the WordPress in a directory, or `unknown` if it cannot be read.
 pub(crate) fn wordpress_version(wordpress: &Path) -> String {
@@ -30,29 +25,14 @@ fn server_programs() -> Vec<String> {
 }
 
 /// Returns the versions of the WordPress and the PHP with which this host runs guests.
-pub(super) fn read(
-    wordpress: &Path,
-    php: &Path,
-    wp_fallback: WpFallback,
-) -> Result<HostFacts, ErrorBody> {
-    let fail = |why: &str| {
-        let message = format!("{} {why}: set the guest's PHP with --php", php.display());
-        ErrorBody::new(ErrorCode::ConfigInvalid, message)
-    };
-    let answer = Command::new(php)
-        .args(["-d", "display_errors=0", "-r", QUESTION])
-        .env_clear()
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(|_| fail("cannot be started"))?;
-    let (php_version, php_extensions) =
-        serde_json::from_slice::<(String, Vec<String>)>(&answer.stdout)
-            .map_err(|_| fail("does not say its version"))?;
+pub(super) fn read(paths: &RunPaths, wp_fallback: WpFallback) -> Result<HostFacts, ErrorBody> {
+    let wordpress = Path::new(&paths.wordpress);
+    let php = PhpLayout::discover(Path::new(&paths.php_binary), Path::new(&paths.state_dir))
+        .map_err(|error| error.body())?;
     Ok(HostFacts {
         wordpress_version: wordpress_version(wordpress),
-        php_version,
-        php_extensions,
+        php_version: php.version,
+        php_extensions: php.loaded,
         server_programs: server_programs(),
         parent_site: super::parent::presence(wordpress),
         wp_fallback,

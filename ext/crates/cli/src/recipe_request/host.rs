@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, RunPaths, hex};
 use wp_codebox_policy::{MountAuthority, broken_secret_rule, check_source, check_staged_source};
 use wp_codebox_recipe::{
@@ -44,8 +44,7 @@ impl Host {
         paths: RunPaths,
         fallback: WpFallback,
     ) -> Result<Self, ErrorBody> {
-        let (wordpress, php) = (Path::new(&paths.wordpress), Path::new(&paths.php_binary));
-        let facts = facts::read(wordpress, php, fallback)?;
+        let facts = facts::read(&paths, fallback)?;
         Ok(Self {
             directory,
             paths,
