@@ -62,7 +62,7 @@ dist: provision
 
 # --allow-root has no effect on other users.
 pot: provision dist
-	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_SHARE/wp-cli.phar" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/codebox.pot --slug=codebox --domain=codebox
+	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_WP_CLI" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/codebox.pot --slug=codebox --domain=codebox
 
 deb: provision build
 	@cargo xtask dist deb

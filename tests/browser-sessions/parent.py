@@ -133,7 +133,7 @@ class Parent:
         """Runs WP-CLI on the site as the user of the web server."""
         settings = {"opcache.enable_cli": 1, "opcache.file_cache": self.path("opcache"), "opcache.file_cache_only": 1, **self.extension}
         call = [self.environment["CODEBOX_PHP"]] + [part for name, value in settings.items() for part in ("-d", f"{name}={value}")]
-        call += [os.path.join(self.environment["CODEBOX_SHARE"], "wp-cli.phar"), "--path=" + self.path("site"), *arguments]
+        call += [self.environment["CODEBOX_WP_CLI"], "--path=" + self.path("site"), *arguments]
         done = subprocess.run(call, capture_output=True, text=True, check=False, user=OWNER, group=OWNER, extra_groups=[], cwd="/",
                               env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "WP_CLI_CONFIG_PATH": "/dev/null", "WP_CLI_DISABLE_AUTO_CHECK_UPDATE": "1"})
         if check and done.returncode != 0:

@@ -182,7 +182,7 @@ class World:
         call = [self.environment["CODEBOX_PHP"]]
         for key, value in (compiled | self.settings()).items():
             call += ["-d", f"{key}={value}"]
-        call += [os.path.join(self.environment["CODEBOX_SHARE"], "wp-cli.phar"), "--path=" + self.path("site"), *arguments]
+        call += [self.environment["CODEBOX_WP_CLI"], "--path=" + self.path("site"), *arguments]
         done = subprocess.run(call, capture_output=True, text=True, check=False, user=OWNER, group=OWNER, extra_groups=[], cwd="/",
                               env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "WP_CLI_CONFIG_PATH": "/dev/null", "WP_CLI_DISABLE_AUTO_CHECK_UPDATE": "1"})
         if done.returncode != 0:

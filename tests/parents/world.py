@@ -144,7 +144,7 @@ class Site:
     def wp(self, *arguments, extension=True, stdin=b""):
         """Runs WP-CLI on this site, with or without the extension."""
         world = self.world
-        command = [world.env["CODEBOX_PHP"], *world.compiled, *(world.flags if extension else []), f"{world.env['CODEBOX_SHARE']}/wp-cli.phar", f"--path={self.path}"]
+        command = [world.env["CODEBOX_PHP"], *world.compiled, *(world.flags if extension else []), world.env["CODEBOX_WP_CLI"], f"--path={self.path}"]
         command += ["--allow-root"] if os.getuid() == 0 else []
         environment = dict(os.environ, WP_CLI_CONFIG_PATH="/dev/null", WP_CLI_DISABLE_AUTO_CHECK_UPDATE="1", WP_CLI_PHP=world.env["CODEBOX_PHP"])
         done = subprocess.run([*command, *arguments], capture_output=True, check=False, cwd=world.work, env=environment, input=stdin, timeout=300)

@@ -32,7 +32,7 @@ use paths::{MUST_USE, WP_CONTENT, mountable};
 use settings::{
     EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, MAIL_PORT, PROGRAMS, egress_ini,
 };
-pub(crate) use settings::{OPCACHE, SHARE};
+pub(crate) use settings::{OPCACHE, SHARE, WP_CLI};
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
     LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView, PLAN_VERSION, PlanIdentity,
@@ -87,7 +87,8 @@ pub enum TemplateAccess {
     /// The template's directories are lower directories of overlays, so the guest cannot change the
     /// template.
     Run,
-    /// `wp-content` and the opcode cache are bind-mounted writable; only for building a template.
+    /// `wp-content`, the opcode cache and the directory for WP-CLI are bind-mounted writable; only
+    /// for building a template.
     /// The guest then runs the parent site's WordPress core and the SQLite drop-in, no plugin and
     /// no agent, and no other process has these new directories open.
     Build,
@@ -354,10 +355,12 @@ fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanErro
             lowers.push(HostSource::of(&template.content));
             builder.overlay(lowers, content, Some(WP_CONTENT_LAYER));
             builder.overlay(vec![HostSource::of(&template.opcache)], opcache, None);
+            builder.bind(&template.wp_cli, WP_CLI)?;
         }
         TemplateAccess::Build => {
             builder.bind_writable(&template.content, WP_CONTENT)?;
             builder.bind_writable(&template.opcache, OPCACHE)?;
+            builder.bind_writable(&template.wp_cli, WP_CLI)?;
         }
     }
     Ok(())

@@ -47,10 +47,9 @@ function plugin_check( Arguments $arguments ): array {
 	if ( is_wp_error( $active ) && 'unexpected_output' !== $active->get_error_code() ) {
 		throw Refusal::failed( 'WordPress could not activate Plugin Check: ' . cut( wp_strip_all_tags( $active->get_error_message() ), 500 ) );
 	}
-	// The guest's wp wrapper puts --path first, but Plugin Check recognizes its command only in the first two
-	// arguments.
+	// Plugin Check recognizes its command only in the first two arguments, where wp would put a --path of its own.
 	$root    = (string) getenv( 'CODEBOX_ROOT' );
-	$command = array( 'php', "$root/opt/codebox/wp-cli.phar", 'plugin', 'check', $slug, '--format=json', "--path=$root/wordpress" );
+	$command = array( 'wp', 'plugin', 'check', $slug, '--format=json', "--path=$root/wordpress" );
 	if ( $checks ) {
 		$command[] = '--checks=' . implode( ',', $checks );
 	}

@@ -12,6 +12,8 @@ pub const AGENTS: &str = "/opt/agents";
 pub const WASI_TOOLS: &str = "/opt/agents/.wasi";
 /// Path in the guest of the host's share directory (WP-CLI and the guest programs).
 pub(crate) const SHARE: &str = "/opt/codebox";
+/// Path in the guest of WP-CLI's files, which the template's build unpacks from the phar of [`SHARE`].
+pub(crate) const WP_CLI: &str = "/run/codebox/wp-cli";
 /// System-wide git configuration in the guest. [`environment`] also passes this path, because git
 /// may be built with a different default path.
 pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";

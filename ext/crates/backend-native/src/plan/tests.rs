@@ -54,6 +54,7 @@ fn template() -> Template {
         core: "/state/t/core".to_owned(),
         content: "/state/t/content".to_owned(),
         opcache: "/state/t/opcache".to_owned(),
+        wp_cli: "/state/t/wp-cli".to_owned(),
         database: Database::Sqlite,
         wordpress_version: "7.1.1".to_owned(),
         hidden: vec![HiddenPath::Directory("/usr/share/wordpress".to_owned())],
@@ -246,6 +247,7 @@ fn launch_plan_of_a_run_with_one_plugin_matches_the_recorded_plan() {
         "bind ro host:/state/t/core /wordpress",
         "overlay /state/t/content /wordpress/wp-content Some(4294967295)",
         "overlay /state/t/opcache /var/cache/codebox/opcache None",
+        "bind ro host:/state/t/wp-cli /run/codebox/wp-cli",
         "file /run/codebox/task.json 444",
         "overlay /host/0 /workspace/demo Some(0)",
         "bind rw guest:/workspace/demo /wordpress/wp-content/plugins/demo",
@@ -291,7 +293,7 @@ fn only_the_template_build_plan_bind_mounts_host_directories_writable() {
     };
     assert_eq!(writes(&plan(&[mount(0, "/workspace/a")])), 0);
     let build = plan_of(&[], &[], TemplateAccess::Build).unwrap();
-    assert_eq!(writes(&build), 2);
+    assert_eq!(writes(&build), 3);
     assert!(!lines(&build).iter().any(|line| line.starts_with("overlay")));
 }
 

@@ -5,7 +5,7 @@
 //! tree's root, permission to read a host path without copying it, or nothing.
 
 use super::root::GuestRoot;
-use crate::plan::OPCACHE;
+use crate::plan::{OPCACHE, WP_CLI};
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan};
 
 /// A step of creating the tree. Paths are absolute host paths.
@@ -109,6 +109,8 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
                 to: below(path),
             })
         }
+        // `wp` then uses the phar of the share directory, which is copied sooner.
+        LaunchMount::Bind { target, .. } if target.as_str() == WP_CLI => None,
         LaunchMount::Bind {
             source: BindSource::Host(source),
             target,

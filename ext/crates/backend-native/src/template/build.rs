@@ -4,14 +4,14 @@
 use super::error::TemplateError;
 use super::files;
 use super::fingerprint::{CORE_DIRECTORIES, CORE_FILES, Parts};
-use super::record::{FORMAT, Record, Template, TemplateRequest, hidden};
+use super::record::{FORMAT, Record, Template, TemplateRequest};
 use crate::cgroup::Cgroup;
 use crate::execution::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause};
 use crate::launching::LaunchOptions;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlanError, PlannedComponents, SHARE, TemplateAccess, build_plan,
-    environment,
+    GuestEgress, GuestSpec, PlanError, PlannedComponents, SHARE, TemplateAccess, WP_CLI,
+    build_plan, environment,
 };
 use crate::reduced::GuestTree;
 use crate::server::Database;
@@ -47,32 +47,22 @@ pub(super) fn build(
     let io = |step| move |source: std::io::Error| TemplateError::Io { step, source };
     let _ = remove_tree(directory);
     files::make_directory(directory, 0o700).map_err(io("template directory"))?;
-    let (core, content) = (directory.join("core"), directory.join("content"));
-    let opcache = directory.join("opcache");
-    for path in [&core, &content, &opcache] {
+    let (key, version) = (parts.key.clone(), parts.wordpress_version.clone());
+    let template = Template::below(directory, request, key, version)?;
+    let (core, content) = (Path::new(&template.core), Path::new(&template.content));
+    for path in [
+        core,
+        content,
+        Path::new(&template.opcache),
+        Path::new(&template.wp_cli),
+    ] {
         files::make_directory(path, 0o755).map_err(io("template directory"))?;
     }
-    copy_core(request, &core)?;
-    make_content(request, parts, &content)?;
-    let text = |path: &Path| {
-        path.to_str()
-            .map(str::to_owned)
-            .ok_or_else(|| TemplateError::PathNotText {
-                path: path.to_owned(),
-            })
-    };
-    let template = Template {
-        key: parts.key.clone(),
-        core: text(&core)?,
-        content: text(&content)?,
-        opcache: text(&opcache)?,
-        database: request.database,
-        wordpress_version: parts.wordpress_version.clone(),
-        hidden: hidden(request),
-    };
+    copy_core(request, core)?;
+    make_content(request, parts, content)?;
     install(request, &template, &directory.join("guest"))?;
     match request.database {
-        Database::Sqlite => closed_database(&content)?,
+        Database::Sqlite => closed_database(content)?,
         // The program that runs the server fails unless the server has shut down in order.
         Database::MariaDb { .. } => {}
     }
@@ -222,6 +212,7 @@ fn install(
     let php = php_layout.binary.as_str();
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
+    let unpack = format!("{SHARE}/guest/unpack-wp-cli.php");
     let wp = format!("{SHARE}/bin/wp");
     // The warm-up runs twice: when PHP compiles a class in the first run, the opcode cache may not
     // have a directory for it yet, and the class is then not cached. The last step fills the cache
@@ -236,6 +227,9 @@ fn install(
         format!("{SHARE}/guest/create-database.sh"),
         format!("{SHARE}/guest/with-database.sh"),
     );
+    if tree.is_none() {
+        steps.insert(0, ("unpack", vec![php, &unpack, WP_CLI]));
+    }
     if let Database::MariaDb { program } = request.database {
         for (_, argv) in &mut steps {
             argv.splice(0..0, ["/bin/sh", &with, program]);

@@ -2,8 +2,8 @@
 //!
 //! `<state>/templates/<key>/` contains `core` (the parent site's core files from an allow-list and
 //! a fresh configuration), `content` (default theme, SQLite drop-in, guest plugin, installed
-//! database), `opcache` (a file cache warmed at the guest's paths) and `template.json`, which is
-//! written last. The key covers all inputs: a changed core, PHP or share directory gives a new
+//! database), `opcache` (a file cache warmed at the guest's paths), `wp-cli` (the unpacked phar) and
+//! `template.json`, which is written last. The key covers all inputs: a changed core, PHP or share directory gives a new
 //! template, and an unchanged one is found by the names, sizes and times of its source files.
 //!
 //! A template is built in a temporary directory under a lock and then renamed. WordPress is
@@ -19,7 +19,7 @@ pub use error::TemplateError;
 pub use fingerprint::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
 pub use record::{Template, TemplateRequest};
 
-use record::{FORMAT, Record, hidden};
+use record::{FORMAT, Record};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,24 +81,7 @@ fn load(
     if record.format != FORMAT || record.key != key {
         return Ok(None);
     }
-    let text = |name: &str| {
-        directory
-            .join(name)
-            .to_str()
-            .map(str::to_owned)
-            .ok_or_else(|| TemplateError::PathNotText {
-                path: directory.to_owned(),
-            })
-    };
-    let template = Template {
-        key: record.key,
-        core: text("core")?,
-        content: text("content")?,
-        opcache: text("opcache")?,
-        database: request.database,
-        wordpress_version: record.wordpress_version,
-        hidden: hidden(request),
-    };
+    let template = Template::below(directory, request, record.key, record.wordpress_version)?;
     // Records the time of this use; only the removal of unused templates reads it.
     let _ = files::set_times(&path, SystemTime::now());
     Ok(Some(template))

@@ -1,5 +1,6 @@
 //! Inputs from which a WordPress template is built, and the record stored with it.
 
+use super::error::TemplateError;
 use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
 use crate::process_sandbox::ProcessSandbox;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::IsolationLevel;
 
 /// Format version of a template, part of its key; increase it whenever the build changes.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// Inputs from which a WordPress template is built.
 #[derive(Clone, Copy)]
@@ -50,6 +51,9 @@ pub struct Template {
     pub content: String,
     /// Directory that is the lower directory of the guests' opcode cache.
     pub opcache: String,
+    /// Directory with WP-CLI's files, unpacked from the phar of the share directory, whose hash PHP
+    /// verifies at each start. Empty below level `full`, where a guest would get a copy of each file.
+    pub wp_cli: String,
     /// Database of the WordPress.
     pub database: Database,
     /// WordPress version (`$wp_version`).
@@ -57,6 +61,36 @@ pub struct Template {
     /// Host paths that guests must not see even when a directory above them is mounted: the site's
     /// WordPress, a `wp-config.php` in its parent directory, and the state directory.
     pub hidden: Vec<HiddenPath>,
+}
+
+impl Template {
+    /// Returns the template whose files are in `directory`.
+    pub(super) fn below(
+        directory: &Path,
+        request: &TemplateRequest<'_>,
+        key: String,
+        wordpress_version: String,
+    ) -> Result<Self, TemplateError> {
+        let text = |name: &str| {
+            directory
+                .join(name)
+                .to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| TemplateError::PathNotText {
+                    path: directory.to_owned(),
+                })
+        };
+        Ok(Self {
+            key,
+            core: text("core")?,
+            content: text("content")?,
+            opcache: text("opcache")?,
+            wp_cli: text("wp-cli")?,
+            database: request.database,
+            wordpress_version,
+            hidden: hidden(request),
+        })
+    }
 }
 
 /// Content of `template.json`, the file that marks a template as finished.
@@ -70,7 +104,7 @@ pub(super) struct Record {
 }
 
 /// Returns the host paths that guests must not see, with symbolic links resolved.
-pub(super) fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
+fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
     let text = |path: PathBuf| path.to_str().map(str::to_owned);
     let mut all: Vec<HiddenPath> = [request.wordpress, request.state_dir]
         .into_iter()

@@ -147,6 +147,7 @@ impl Host {
             ("RO_CONTROL", beside(&readonly)),
             ("CORE_CONTROL", beside(Path::new(&template().core))),
             ("SHARE_CONTROL", beside(Path::new(&fixture.share))),
+            ("WP_CLI_CONTROL", beside(Path::new(&template().wp_cli))),
             ("GIVEN_CONTROL", beside(given.parent().unwrap())),
             ("COPY_A", text(file(&copies, "a"))),
             ("COPY_B", text(file(&copies, "b"))),

@@ -328,6 +328,8 @@ fn guest_at_level_reduced_runs_wordpress_and_its_changes_are_captured() {
         .run(&["wp", "plugin", "list", "--field=name", "--status=active"])
         .ok();
     assert!(listed.lines().any(|line| line == "sample"), "{listed}");
+    let own = sandbox.run(&["wp", "eval", "echo WP_CLI_ROOT;"]).ok();
+    assert!(own.starts_with("phar://"), "{own}");
     let code = sandbox.host("/tmp/code.php");
     fs::write(
         &code,

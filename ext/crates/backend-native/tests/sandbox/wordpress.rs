@@ -46,6 +46,12 @@ fn wordpress_loads_and_writes_to_the_guests_database() {
         run(&mut guest, &["wp", "core", "version"]).ok().trim(),
         template().wordpress_version
     );
+    let own = run(
+        &mut guest,
+        &["wp", "eval", "echo WP_CLI_ROOT, ' ', ABSPATH;"],
+    )
+    .ok();
+    assert_eq!(own, "/run/codebox/wp-cli/vendor/wp-cli/wp-cli /wordpress/");
 }
 
 #[test]
@@ -116,6 +122,9 @@ fn wordpress_core_is_read_only_and_wp_content_is_writable() {
     assert_ne!(sh(&mut guest, "echo x >> /wordpress/wp-load.php").code(), 0);
     assert_ne!(sh(&mut guest, "echo x > /wordpress/new.php").code(), 0);
     assert_ne!(sh(&mut guest, "echo x > /opt/codebox/bin/wp").code(), 0);
+    let unpacked = "/run/codebox/wp-cli/vendor/autoload.php";
+    assert_ne!(sh(&mut guest, &format!("echo x >> {unpacked}")).code(), 0);
+    sh(&mut guest, &format!("cat {unpacked}")).ok();
     assert_eq!(
         sh(&mut guest, "echo x > /wordpress/wp-content/new.php").code(),
         0
@@ -157,6 +166,12 @@ fn opcode_cache_changes_stay_in_the_guest_that_made_them() {
             .keys()
             .any(|name| name.ends_with("/wordpress/wp-load.php.bin")),
         "the cache is warm"
+    );
+    assert!(
+        before
+            .keys()
+            .any(|name| name.ends_with("/run/codebox/wp-cli/vendor/autoload.php.bin")),
+        "also for WP-CLI"
     );
     let poison = "f=$(find /var/cache/codebox/opcache -name wp-load.php.bin); head -c 100 /dev/zero > $f && wc -c < $f";
     let mut first = guest();
