@@ -10,6 +10,10 @@ use rustix::fd::AsFd;
 use rustix::fs;
 use rustix::io::Errno;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Age from which a transaction without a document is one whose process was killed.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// A transaction that a crash interrupted.
 #[derive(Debug)]
@@ -22,6 +26,17 @@ pub struct Recovered {
     /// Error of the recovery. A later call tries again if the transaction is still in the journal.
     /// After a conflict it is not, because it was reversed.
     pub error: Option<ApplyError>,
+}
+
+/// Returns whether nothing was written to a directory for a time that no live process needs.
+fn is_abandoned(directory: impl AsFd) -> bool {
+    let Ok(stat) = fs::fstat(directory) else {
+        return false;
+    };
+    let changed = UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0));
+    SystemTime::now()
+        .duration_since(changed)
+        .is_ok_and(|age| age > ABANDONED)
 }
 
 impl Journal {
@@ -52,10 +67,15 @@ impl Journal {
         };
         let (_, record) = read(directory.as_fd(), id)?;
         let Some(record) = record else {
-            // Either the process of the transaction was killed before it wrote a document, or it is
-            // just starting. Removing an empty directory is harmless in both cases: a starting
-            // transaction then fails before it changes anything.
+            // Either the process of the transaction was killed before it had written a document, or
+            // it is just starting. Removing an empty directory is harmless in both cases: a starting
+            // transaction then fails before it changes anything. A directory with a document that
+            // was not renamed yet is removed later, so that a starting transaction can go on.
             let removed = fs::unlinkat(&self.open, id.as_str(), fs::AtFlags::REMOVEDIR);
+            if removed == Err(Errno::NOTEMPTY) && is_abandoned(&directory) {
+                self.forget(id)?;
+                return Ok(Some(Vec::new()));
+            }
             return Ok(removed.is_ok().then(Vec::new));
         };
         let roots = match lock(&record) {

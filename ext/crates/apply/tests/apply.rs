@@ -8,7 +8,7 @@ use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use trees::{Bench, added, changes, deleted, executable, file, link, modified, tree};
 use wp_codebox_apply::{ApplyError, KeepRules, TargetChanges};
 use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
@@ -437,6 +437,24 @@ fn changes_beyond_the_limit_of_count_age_or_size_expire_and_a_removed_change_can
     // Control: a change that was not removed can be undone.
     bench.undo(&ids[0], None).unwrap();
     assert_eq!(fs::read(bench.path("2.txt")).unwrap(), [b'x'; 100_000]);
+}
+
+#[test]
+fn directory_of_a_transaction_killed_before_its_first_document_is_removed_a_minute_later() {
+    let bench = Bench::new();
+    let journal = bench.journal();
+    let user = rustix::process::geteuid().as_raw();
+    let open = bench.site.join(format!("applies/{user}/open"));
+    let begun = open.join(format!("apply_{}", "0".repeat(32)));
+    fs::create_dir(&begun).unwrap();
+    fs::write(begun.join(".begin.json.new"), "{").unwrap();
+    assert_eq!(journal.recover().unwrap().len(), 0);
+    assert!(begun.exists(), "its process may be alive");
+    let earlier = fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(61));
+    fs::File::open(&begun).unwrap().set_times(earlier).unwrap();
+    let recovered = journal.recover().unwrap();
+    assert!(recovered[0].error.is_none(), "{recovered:?}");
+    assert!(!begun.exists());
 }
 
 #[test]
