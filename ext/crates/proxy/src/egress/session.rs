@@ -174,10 +174,12 @@ impl Session {
             return linger(io).await;
         };
         let sent = tunnel::count_sent(hello.len(), &self.trace, &self.shared.budget);
-        let ended = match (sent, upstream.write_all(&hello).await) {
-            (Err(reason), _) => Err(reason),
-            (Ok(()), Err(_)) => Err(Reason::UpstreamFailed),
-            (Ok(()), Ok(())) => tunnel::pump(io, upstream, &self.trace, &self.shared.budget).await,
+        let ended = match sent {
+            Err(reason) => Err(reason),
+            Ok(()) => match upstream.write_all(&hello).await {
+                Err(_) => Err(Reason::UpstreamFailed),
+                Ok(()) => tunnel::pump(io, upstream, &self.trace, &self.shared.budget).await,
+            },
         };
         match ended {
             Ok(()) => self.trace.passed(),

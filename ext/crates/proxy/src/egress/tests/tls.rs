@@ -8,6 +8,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Returns a TLS client that trusts the authority `pem`; `sni` decides whether it sends the server
@@ -116,11 +117,9 @@ fn tunnel_forwards_tls_unchanged_to_the_named_host() {
     assert_eq!(row.address, PUBLIC);
 }
 
-#[test]
-fn client_hello_naming_another_host_is_refused() {
-    let mut rig = tls_rig(json!({"allowHosts": ["a.example", "b.example"]}));
-    let pem = rig.servers.pem.clone();
-    let reached = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+/// Starts the server of a.example; returns the number of its connections that got a byte.
+fn counting_host(rig: &Rig) -> Arc<AtomicUsize> {
+    let reached = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&reached);
     rig.host(
         "a.example",
@@ -128,10 +127,39 @@ fn client_hello_naming_another_host_is_refused() {
         listen(move |mut stream| {
             let mut buffer = [0; 64];
             if matches!(stream.read(&mut buffer), Ok(1..)) {
-                count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                count.fetch_add(1, Relaxed);
             }
         }),
     );
+    reached
+}
+
+#[test]
+fn client_hello_over_the_byte_limit_of_the_run_is_not_sent() {
+    for (limit, reaches) in [(50, 0), (1 << 20, 1)] {
+        let mut rig = rig(Options {
+            rules: json!({"allowHosts": ["a.example"]}),
+            limits: BridgeLimits {
+                run_request_bytes: limit,
+                ..BridgeLimits::default()
+            },
+            ..Options::default()
+        });
+        let reached = counting_host(&rig);
+        let trusted = client(&rig.servers.pem, Sni::Sent);
+        let stream = connect(&rig, "a.example:443").unwrap();
+        // The server ends the connection without an answer.
+        exchange(stream, trusted, "a.example", &get("/", "a.example")).unwrap_err();
+        let limited = rig.stop().rows[0].reason == "run-request-limit";
+        assert_eq!((reached.load(Relaxed), limited), (reaches, reaches == 0));
+    }
+}
+
+#[test]
+fn client_hello_naming_another_host_is_refused() {
+    let mut rig = tls_rig(json!({"allowHosts": ["a.example", "b.example"]}));
+    let pem = rig.servers.pem.clone();
+    let reached = counting_host(&rig);
     for (sni, name) in [
         (Sni::Sent, "b.example"),
         (Sni::Sent, "evil.test"),
@@ -151,11 +179,7 @@ fn client_hello_naming_another_host_is_refused() {
     // after the timeout.
     let mut silent = connect(&rig, "a.example:443").unwrap();
     let _ = silent.read_to_end(&mut answer);
-    assert_eq!(
-        reached.load(std::sync::atomic::Ordering::Relaxed),
-        0,
-        "no byte reached the host"
-    );
+    assert_eq!(reached.load(Relaxed), 0, "no byte reached the host");
     let log = rig.stop();
     let reasons: Vec<&str> = log.rows.iter().map(|row| row.reason).collect();
     assert_eq!(
