@@ -87,7 +87,7 @@ impl Services {
                 recorder.evidence.services.push(row.clone());
             }
             let detail = row.as_object().cloned().unwrap_or_default();
-            recorder.observe("service", row, without_type(detail))?;
+            recorder.observe("service", row, with_service(detail))?;
         }
         Ok(())
     }
@@ -191,8 +191,8 @@ fn row(
     row
 }
 
-/// The journal's event has members `id` and `type` of its own.
-fn without_type(mut detail: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
+/// Renames the member `id` to `service`, because the journal's event has an `id` of its own.
+fn with_service(mut detail: serde_json::Map<String, Value>) -> serde_json::Map<String, Value> {
     if let Some(id) = detail.remove("id") {
         detail.insert("service".to_owned(), id);
     }

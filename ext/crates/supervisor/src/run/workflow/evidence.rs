@@ -142,7 +142,7 @@ impl Evidence {
     /// Records a step that was skipped.
     pub(super) fn skip(&mut self, step: &WorkflowStep) {
         self.skipped += 1;
-        if step.phase == PROBE {
+        if step.phase.ends_with(PROBE) {
             self.probes
                 .push(json!({"name": step.name, "status": "skipped", "index": step.index}));
         }
