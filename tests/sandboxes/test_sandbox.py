@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from harness import kill_and_wait, must, poll_until, skip_unless_root, tree
+from harness.frames import SupervisorClient
 from harness.users import unprivileged_bench
 from sandbox import CHANGE, HARM, Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots
 
@@ -224,6 +225,21 @@ def test_sandbox_reset_runs_the_setup_of_its_profile_again(bench):
     gone = box.ask({"type": "command", "call": {"command": "wordpress.wp-cli", "args": ["command=option get stray"]}})
     must(gone["answer"]["status"] == "error", f"a fresh guest holds nothing else: {gone}")
     box.end()
+
+
+def test_sandbox_reset_creates_the_site_seeds_of_its_request_again(bench):
+    fixture = {"schema": "wp-codebox/site-seed-fixture/v1", "options": {"seeded": "yes"}}
+    seed = {"name": "parent", "scopes": {"options": {"names": ["seeded"]}}, "content": json.dumps(fixture)}
+    client = SupervisorClient(bench, "true", task=None, seeds=[seed], hold={"ttl_ms": 540_000, "max_ttl_ms": 540_000})
+    client.request["agent"] = None
+    client.spawn().accepted().until("runtime.state.changed", '"ready"')
+    box = Sandbox.of(bench, client.run_id)
+    must(box.wp("option get seeded") == "yes\n", "control: the seed was not created at the start")
+    box.wp("option update seeded changed")
+    must(box.ask({"type": "reset"})["type"] == "answer", "the sandbox was not reset")
+    must(box.wp("option get seeded") == "yes\n", "the seed was not created after the reset")
+    box.end()
+    client.ended()
 
 
 def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(bench):

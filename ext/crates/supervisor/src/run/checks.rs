@@ -71,11 +71,7 @@ pub(super) fn check(
         phase: GuestPhase::Check,
         limit: None,
     };
-    let ready = match agents::load_components(&mut guest) {
-        Ok(None) => agents::create_seeds(&mut guest),
-        loaded => loaded,
-    };
-    let ended = match ready {
+    let ended = match agents::prepare(&mut guest) {
         Ok(None) => run_checks(&mut guest, &mut checked),
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);

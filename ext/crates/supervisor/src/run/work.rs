@@ -153,11 +153,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let context = session.context;
     let request = &context.prepared.request;
     let idle = unfinished(request);
-    let loaded = agents::load_components(&mut session.guest_context())?;
-    if let Some(stop) = loaded {
-        return Ok((Some(stop), idle));
-    }
-    if let Some(stop) = agents::create_seeds(&mut session.guest_context())? {
+    if let Some(stop) = agents::prepare(&mut session.guest_context())? {
         return Ok((Some(stop), idle));
     }
     for call in &request.commands {

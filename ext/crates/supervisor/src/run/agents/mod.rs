@@ -11,15 +11,22 @@ mod model;
 mod notes;
 mod seeds;
 
-pub(super) use components::load as load_components;
-pub(super) use seeds::create as create_seeds;
-
 #[cfg(test)]
 mod tests;
 
 use super::ending::{AgentEnd, ProgramsEnd};
 use super::guest::GuestContext;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
+use wp_codebox_runtime::Stop;
+
+/// Loads the components of the request into a new guest, then creates the content of its site seeds
+/// there. Returns the reason to stop the run, if any.
+pub(super) fn prepare(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
+    match components::load(guest)? {
+        None => seeds::create(guest),
+        stop => Ok(stop),
+    }
+}
 
 /// Runs the agent as a step of a recipe. Imports its agent bundles before, because earlier steps may
 /// have activated the plugin that imports them.

@@ -121,7 +121,7 @@ impl<'s, 'r> Session<'s, 'r> {
     }
 
     /// Starts another guest, then ends the current one. If the start fails, the current guest
-    /// continues. If the new guest starts without a snapshot, its components are activated again.
+    /// continues. A new guest without a snapshot gets the components and site seeds of the request.
     pub(super) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
@@ -134,8 +134,7 @@ impl<'s, 'r> Session<'s, 'r> {
                 phase: GuestPhase::Work,
                 limit: None,
             };
-            let loaded = agents::load_components(&mut guest);
-            if let Err(error) = loaded.and_then(state::ready) {
+            if let Err(error) = agents::prepare(&mut guest).and_then(state::ready) {
                 next.runtime.discard();
                 next.egress.close(GuestPhase::Work, self.recorder)?;
                 return Err(error);

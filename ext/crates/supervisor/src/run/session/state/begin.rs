@@ -22,7 +22,7 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
-/// Fails if `stop`, the result of loading the components into a new guest, is a reason to stop:
+/// Fails if `stop`, the result of preparing a new guest for its work, is a reason to stop:
 /// that guest cannot be used.
 pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     match stop {
