@@ -494,7 +494,7 @@ ELSEWHERE = {
     "wp_codebox_cluster_node_untrusted": f"{RUNS}: result of a node that is not listed",
     "wp_codebox_cluster_result_invalid": "ext/crates/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",
     "wp_codebox_placement_unsupported": f"{RUNS}: held sandbox",
-    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: request_without_an_answer_is_an_error_of_its_own",
+    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: request_without_an_answer_fails_with_the_code_secret_source_gone",
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
     "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
     "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",

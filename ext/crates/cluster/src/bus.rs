@@ -14,13 +14,13 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 /// Why the message server did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// It did not answer; the request may have had its effect.
+    /// The server did not answer. It may have carried out the request nevertheless.
     #[error("the message server does not answer: {detail}")]
     Unreachable {
         /// What was tried, without credentials.
         detail: String,
     },
-    /// A value with this key exists, or its revision is another one.
+    /// Another program changed the value: its key exists already, or its revision is another one.
     #[error("another program changed the value")]
     Changed,
     /// There is no such record or object.
@@ -55,7 +55,7 @@ pub enum BusError {
         /// What is missing.
         detail: String,
     },
-    /// The server lacks functions that are needed.
+    /// The version of the server is too old: it lacks functions that a cluster needs.
     #[error("the message server has version {found}, but a cluster needs {needed} or newer")]
     ServerTooOld {
         /// Version of the server.
@@ -127,7 +127,7 @@ pub enum ObjectName {
     Result {
         /// Run.
         run: wp_codebox_contracts::RunId,
-        /// Epoch of the claim.
+        /// Epoch of the claim: 1 for the first claim of the run.
         epoch: u64,
     },
 }
@@ -144,7 +144,8 @@ impl ObjectName {
     }
 }
 
-/// A message that this process has and no other one, until it answers or its time is over.
+/// A message that the server delivered to this process only. The server delivers it again if the
+/// process does not answer (`ack` or `retry`) before the time limit.
 pub trait Delivery: Send + Sync {
     /// Returns the run of the message.
     fn key(&self) -> &RunKey;
@@ -154,11 +155,11 @@ pub trait Delivery: Send + Sync {
     fn ack(&self) -> Result<(), BusError>;
     /// Gives the message back; it is delivered again after this time.
     fn retry(&self, after: Duration) -> Result<(), BusError>;
-    /// Starts the time for an answer again.
+    /// Restarts the time limit for the answer.
     fn working(&self) -> Result<(), BusError>;
 }
 
-/// Changes of one record, from its present value on.
+/// The values of one record, beginning with the present one.
 pub trait RecordWatch: Send {
     /// Returns the next value; `None` at the time limit. A removed record is [`BusError::Missing`].
     fn next(&mut self, wait: Duration) -> Result<Option<Versioned<Record>>, BusError>;
@@ -181,9 +182,9 @@ pub type Answer = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 pub struct Changed {
     /// The records.
     pub records: Vec<Versioned<Record>>,
-    /// Revision after which the next look begins.
+    /// Revision after which the next call goes on.
     pub until: Revision,
-    /// Whether there are more.
+    /// Whether there are more changes after `until`.
     pub is_partial: bool,
 }
 
@@ -205,7 +206,7 @@ pub trait Bus: Send + Sync {
         after: Revision,
         most: u64,
     ) -> Result<Changed, BusError>;
-    /// Returns the runs of a submitter whose end is stored for longer than `age`, by the clock of the
+    /// Returns the runs of a submitter whose end was stored more than `age` ago by the clock of the
     /// server, with the revisions of their records.
     fn ended_runs(
         &self,
@@ -261,7 +262,7 @@ pub trait Bus: Send + Sync {
     /// Answers requests for the secrets of a run.
     fn answer(&self, key: &RunKey, answer: Answer) -> Result<Box<dyn Answering>, BusError>;
 
-    /// Sends an event of a run to those who follow it now.
+    /// Sends an event of a run to the programs that follow the run now.
     fn emit(&self, key: &RunKey, event: &[u8]) -> Result<(), BusError>;
     /// Follows the events of a run.
     fn follow(&self, key: &RunKey) -> Result<Box<dyn Events>, BusError>;

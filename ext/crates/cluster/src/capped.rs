@@ -7,7 +7,8 @@ use std::io::{ErrorKind, Result, Write};
 #[derive(Debug)]
 pub(crate) struct Capped {
     pub(crate) file: File,
-    /// Whether more bytes came than the limit allows. The message server's error does not tell.
+    /// Whether more bytes came than the limit allows. The error that the download returns then does
+    /// not say so.
     pub(crate) is_exceeded: bool,
     left: u64,
 }

@@ -6,7 +6,7 @@ use crate::names::{Queue, RunKey};
 use crate::record::{Claimant, End, PROTOCOL, Record, State};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
-/// What a process does that has the message of a run.
+/// What the process that has the message of a run must do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claim {
     /// Store this record, then run the task in its epoch.
@@ -21,15 +21,15 @@ pub enum Claim {
     Newer,
 }
 
-/// What a process does that has finished a task.
+/// What the process that has finished a task must do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finish {
     /// Store this record.
     Store(Box<Record>),
-    /// The record has this end already; an earlier attempt to store it had its effect.
+    /// The record has this end already: an earlier attempt stored it, but its answer was lost.
     Stored,
     /// The run belongs to a later claim, or ended without this process. The result stays on the
-    /// server as evidence and counts for nothing.
+    /// server as evidence, but is not the result of the run.
     Fenced,
 }
 
@@ -141,8 +141,8 @@ impl Record {
         }
     }
 
-    /// Returns the record with the submitter's wish to end the run: a run that no node has is over, and
-    /// a node that has one is asked to end it. `None` if it was asked already or the run has ended.
+    /// Returns the record of the cancelled run: a queued run ends, a claimed one is marked, so that
+    /// its node ends it. `None` if the run is marked already or has ended.
     #[must_use]
     pub fn cancel(&self) -> Option<Self> {
         let asked = Self {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_of_a_living_process_stands_and_that_of_a_dead_one_does_not() {
+    fn claim_of_a_living_process_is_kept_and_one_of_a_dead_process_is_taken_over() {
         let (a, b) = (claimant("a"), claimant("b"));
         let claimed = taken(record().claim(&a, |_| Lease::Expired));
         assert_eq!(claimed.claim(&b, |_| Lease::Live), Claim::Held);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn record_of_a_newer_protocol_is_left_alone() {
+    fn record_of_a_newer_protocol_is_not_claimed() {
         let newer = Record {
             protocol: PROTOCOL + 1,
             ..record()

@@ -1,16 +1,17 @@
 //! Removes a submitter's objects that no record names any more: tasks, layers and results.
 //!
-//! A record names its task and its results, the task names its layers. An object is removed when the
-//! same collector saw it without a name in passes that lie at least the grace period apart on its own
-//! monotonic clock. No host's wall clock counts.
+//! A record names its task and its results, the task names its layers. An object is removed when
+//! the same collector found that no record names it in passes that lie at least the grace period
+//! apart on its own monotonic clock. No host's wall clock counts.
 //!
-//! A submission at the same time is safe by the order of its writes (see [`crate::layers::LayerStore`]). It
-//! can lose an object in one way: it finds an object on the server that it therefore does not upload,
-//! and the collector, which read the records before the submission wrote its own, removes that object.
-//! The collector removes nothing later than ten seconds after it began to read the records. The
-//! submitter looks for its objects again after [`REMOVAL_WINDOW`] and uploads what is missing. A
-//! collector that the kernel stops between its last look at the clock and the removal can exceed the
-//! window; a run whose layer is gone then ends with an error and with no wrong result.
+//! A submission at the same time is safe by the order of its writes (see
+//! [`crate::layers::LayerStore`]). A submission can lose an object in one way: it finds the object
+//! on the server and does not upload it, and the collector, which read the records before the
+//! submission wrote its own, removes the object. The collector removes nothing later than ten
+//! seconds after it began to read the records. The submitter checks for its objects again after
+//! [`REMOVAL_WINDOW`] and uploads what is missing. A collector that the kernel stops between its
+//! last check of the clock and the removal can exceed the window; a run whose layer is gone then
+//! ends with an error and with no wrong result.
 
 use crate::bus::{BusError, Changed};
 use crate::objects::Objects;
@@ -20,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
-/// Time after which a submitter looks for its objects again: the collector's ten seconds, and twenty
-/// for the last request to be carried out.
+/// Time after which a submitter checks for its objects again: the collector's ten seconds, and
+/// twenty more until the server has carried out the collector's last request.
 pub const REMOVAL_WINDOW: Duration = Duration::from_secs(30);
 /// Time from the reading of the records to the last removal that is justified by them.
 const LAST_REMOVAL: Duration = Duration::from_secs(10);
@@ -66,7 +67,8 @@ pub struct Collected {
     pub kept_layers: bool,
 }
 
-/// Collector of one submitter's objects. It remembers what it saw, so a process keeps one.
+/// Collector of one submitter's objects. It remembers what it saw, so all passes of a process use
+/// the same one.
 #[derive(Debug, Default)]
 pub struct Collector {
     /// Records that were read so far, and the revision after which the next pass goes on. A record
@@ -97,7 +99,7 @@ impl Collector {
         grace: Duration,
         now: &dyn Fn() -> Instant,
     ) -> Result<Collected, CollectError> {
-        // Objects first: one that is stored after this line is not looked at.
+        // Objects before records: an object that is stored after this line is not considered.
         let listed = objects.list()?;
         let read_at = now();
         loop {
@@ -125,7 +127,8 @@ impl Collector {
             let since = *self.unnamed.entry(name.clone()).or_insert(read_at);
             let is_over = read_at.saturating_duration_since(since) >= grace;
             let is_in_time = now().saturating_duration_since(read_at) < LAST_REMOVAL;
-            // The first sight is never the last, even without a grace period.
+            // The pass that first finds an object unnamed does not remove it, even without a grace
+            // period.
             if since == read_at || !is_over || !is_in_time {
                 report.waiting += 1;
                 continue;
@@ -138,7 +141,7 @@ impl Collector {
         Ok(report)
     }
 
-    /// Returns what the records name.
+    /// Returns the tasks, layers and runs that the records name.
     fn named(&mut self, objects: &dyn Objects) -> Result<Named, CollectError> {
         let mut named = Named::default();
         for record in self.records.values() {
@@ -160,7 +163,8 @@ impl Collector {
                 Err(TaskError::Bus(error)) if !matches!(error, BusError::Missing { .. }) => {
                     return Err(error.into());
                 }
-                // The task is not there yet, or a newer version wrote it. Any layer may be one of it.
+                // The task is not stored yet, or a newer version wrote it. Any layer may belong to
+                // it.
                 Err(_) => named.are_layers_unknown = true,
             }
         }
@@ -177,8 +181,8 @@ struct Named {
 }
 
 impl Named {
-    /// Returns whether no record names the object. Objects of kinds that this version does not know
-    /// are never unnamed.
+    /// Returns true if no record names the object; false for objects of kinds that this version
+    /// does not know.
     fn is_unnamed(&self, object: &str) -> bool {
         let digest = |text: &str| Sha256Hex::new(text).ok();
         match object.split_once('.') {
@@ -267,7 +271,8 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(600);
 
-    /// Objects of one task with its layer, and of nothing else.
+    /// Returns objects, and the digests of a task and its layer; a record of run 1 with this task
+    /// names three of them.
     fn stored() -> (MemoryObjects, Sha256Hex, Sha256Hex) {
         let objects = MemoryObjects::default();
         let layer = sha256(b"layer");
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_a_record_names_meanwhile_stay() {
+    fn objects_that_a_record_names_before_their_removal_stay() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let none = |after| changed(after, Vec::new());
@@ -330,7 +335,7 @@ mod tests {
         clock.pass(600);
         collector.pass(&objects, &one, GRACE, &now).unwrap();
         clock.pass(600);
-        // A pass reads what changed only, and remembers the rest.
+        // This pass reads no changed record, but the collector remembers the earlier one.
         collector.pass(&objects, &none, GRACE, &now).unwrap();
         assert!(names(&objects).contains(&format!("layer.{layer}")));
         // Control: a collector that did not see the record, because it was removed.
@@ -385,7 +390,7 @@ mod tests {
             .insert(format!("task.{unread}"), b"{".to_vec());
         assert!(pass(&mut collector, &queued).kept_layers);
         assert!(names(&objects).contains(&format!("layer.{layer}")));
-        // Control: without that record the layers go, and the task of the first one too.
+        // Control: a collector that reads no record removes the layers and the tasks.
         let mut collector = Collector::new();
         pass(&mut collector, &|after| changed(after, Vec::new()));
         pass(&mut collector, &|after| changed(after, Vec::new()));
@@ -406,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_collector_removes_nothing_after_the_time_in_which_its_records_count() {
+    fn collector_removes_nothing_more_than_ten_seconds_after_it_began_to_read_the_records() {
         let (objects, _, _) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let none = |after| changed(after, Vec::new());

@@ -18,7 +18,7 @@ type Callback = Box<dyn FnOnce(Interruption) + Send>;
 
 /// A run that this process has.
 pub struct HeldRun {
-    /// Its message.
+    /// Message of the run.
     pub(crate) delivery: Arc<dyn Delivery>,
     state: Mutex<HeldState>,
 }
@@ -37,8 +37,8 @@ impl HeldRun {
         self.delivery.key()
     }
 
-    /// Calls `end` once when the run must end; at once if that is known already. A second call
-    /// replaces the function.
+    /// Calls `end` once when the run must end, or now if it must end already. A second call of this
+    /// method replaces `end`.
     pub fn when_interrupted(&self, end: impl FnOnce(Interruption) + Send + 'static) {
         let mut state = self.state();
         match state.interruption {
@@ -109,7 +109,7 @@ impl HeldRuns {
         })
     }
 
-    /// Returns the runs of this moment.
+    /// Returns the runs that this process has now.
     pub(crate) fn list(&self) -> Vec<(RunKey, Arc<HeldRun>)> {
         let runs = self.runs();
         let rows = runs.iter().map(|(key, run)| (key.clone(), Arc::clone(run)));
@@ -127,7 +127,7 @@ impl HeldRuns {
     }
 }
 
-/// Keeps a run in the list until it is dropped.
+/// Keeps a run in [`HeldRuns`] until this value is dropped.
 pub(crate) struct Entry<'a> {
     held: &'a HeldRuns,
     key: RunKey,

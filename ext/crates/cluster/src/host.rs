@@ -5,8 +5,8 @@ use crate::record::Claimant;
 use serde::{Deserialize, Serialize};
 use wp_codebox_contracts::Sha256Hex;
 
-/// What a node says about itself with each heartbeat. Others judge it alive by the change of its
-/// revision, never by a time in it.
+/// What a node says about itself with each heartbeat. Other nodes take it for alive while the
+/// revision of this record changes; the record contains no time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostRecord {

@@ -1,10 +1,10 @@
 //! Leases: whether the process that claimed a run is alive, as this host sees it.
 //!
-//! A heartbeat counts when its revision changes. The time since the last change is measured with the
-//! monotonic clock of this host; no time of another host and no expiry on the server is used. It counts
-//! only up to the last look at the heartbeats: a host that was stopped or cut off does not take the
-//! others for dead because it did not see them. A lease that expires too early costs a repeated run,
-//! never a second end: the epoch decides.
+//! A heartbeat counts when its revision changes. The time since the last change is measured with
+//! the monotonic clock of this host; no time of another host and no expiry on the server is used.
+//! That time ends at the last read of the heartbeats: a host that was stopped or cut off does not
+//! take other nodes for dead because it did not read their heartbeats. A lease that expires too
+//! early costs a repeated run, never a second end: the epoch decides.
 
 use crate::host::HostRecord;
 use crate::names::NodeName;
@@ -15,17 +15,17 @@ use std::time::Duration;
 /// Whether a claim stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// Its process shows signs of life, or was not observed for long enough.
+    /// The process that claimed sends heartbeats, or was not observed for long enough.
     Live,
-    /// Its process is gone.
+    /// The process that claimed is gone.
     Expired,
 }
 
-/// What this host has observed of the others.
+/// What this host has observed of the nodes.
 #[derive(Debug)]
 pub struct Leases {
     limit: Duration,
-    /// Time of the last look at the heartbeats.
+    /// Time of the last read of the heartbeats.
     observed: Duration,
     seen: BTreeMap<NodeName, Seen>,
 }
@@ -35,7 +35,7 @@ struct Seen {
     /// `None`: the node has no heartbeat on the server.
     beat: Option<(String, Revision)>,
     since: Duration,
-    /// Whether [`Leases::expires`] has told that it is gone.
+    /// Whether [`Leases::expires`] has reported that the node is gone.
     is_told: bool,
 }
 
@@ -92,8 +92,8 @@ impl Leases {
         expires
     }
 
-    /// Returns whether a claim of this process stands. The first question about a node that was
-    /// never seen starts its time.
+    /// Returns whether a claim of this process is valid. The time limit of a node that was never
+    /// seen starts with the first call for the node.
     pub fn lease(&mut self, now: Duration, claimant: &Claimant) -> Lease {
         let seen = self.seen.entry(claimant.node.clone()).or_insert(Seen {
             beat: None,
@@ -101,7 +101,7 @@ impl Leases {
             is_told: false,
         });
         let other = |(instance, _): &(String, Revision)| *instance != claimant.instance;
-        // A node takes its name over from an earlier process only when that one is dead.
+        // A new process takes the name of a node only when the earlier process is dead.
         let unseen = self.observed.saturating_sub(seen.since);
         if seen.beat.as_ref().is_some_and(other) || unseen >= self.limit {
             return Lease::Expired;
@@ -168,11 +168,11 @@ mod tests {
     fn lease_does_not_expire_while_this_host_is_cut_off() {
         let mut leases = Leases::new(LIMIT);
         leases.observe(at(0), &[beat("1", 5)]);
-        // No look at the heartbeats for a minute; then a message comes before the next look.
+        // The heartbeats are not read for a minute; then a message comes before the next read.
         assert_eq!(leases.lease(at(60), &claimant("1")), Lease::Live);
         leases.observe(at(61), &[beat("1", 9)]);
         assert_eq!(leases.lease(at(61), &claimant("1")), Lease::Live);
-        // Control: the other process is dead, and its revision shows that.
+        // Control: the other process is dead, so its revision does not change.
         leases.observe(at(71), &[beat("1", 9)]);
         assert_eq!(leases.lease(at(71), &claimant("1")), Lease::Expired);
     }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn node_without_a_heartbeat_is_given_the_limit_from_the_first_question_or_its_removal() {
+    fn node_without_a_heartbeat_is_live_for_the_limit_after_the_first_call_or_its_removal() {
         let mut leases = Leases::new(LIMIT);
         leases.observe(at(50), &[]);
         assert_eq!(leases.lease(at(50), &claimant("1")), Lease::Live);

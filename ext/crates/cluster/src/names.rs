@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, string_enum};
 
-/// Returns whether a text is a name: 1 to 32 lower-case letters, digits and `-`, not first.
+/// Returns whether a text is a name: 1 to 32 lower-case letters, digits and `-`, no `-` at the
+/// start.
 fn is_name(text: &str) -> bool {
     (1..=32).contains(&text.len())
         && !text.starts_with('-')
@@ -76,7 +77,7 @@ names! {
 }
 
 string_enum! {
-    /// Priority of a task among those of its submitter and others.
+    /// Priority of a task among the tasks of all submitters.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Priority {
         /// Pulled most often.
@@ -97,7 +98,7 @@ pub struct Queue {
     pub capability: Capability,
     /// Priority of the tasks in the queue.
     pub priority: Priority,
-    /// Who submitted them.
+    /// Submitter of the tasks in the queue.
     pub submitter: SubmitterName,
 }
 

@@ -23,7 +23,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const IDLE: Duration = Duration::from_secs(1);
 /// Pause after an error of the message server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Interval at which the message of a run is kept from being delivered again.
+/// Interval at which the node tells the server that it still works on the message of a run, so that
+/// the server does not deliver the message again.
 const WORKING: Duration = Duration::from_secs(15);
 
 /// Times of a node. The defaults are for production; tests use shorter ones.
@@ -35,7 +36,8 @@ pub struct Times {
     pub lease: Duration,
     /// Interval at which lost messages are looked for.
     pub sweep: Duration,
-    /// How long the end of a run is offered to a server that does not answer or is full.
+    /// How long the node tries to store the end of a run while the server is full or does not
+    /// answer.
     pub patience: Duration,
     /// How long the node takes no runs after it gave one up; twice as long after each further one, and
     /// at most a minute. A node with a full disk would otherwise use up the tries of every task.
@@ -63,7 +65,7 @@ pub enum Notice {
     Worked {
         /// Id of the run.
         run: String,
-        /// What became of it.
+        /// What became of the message.
         worked: Worked,
     },
     /// The message server refused something or did not answer.
@@ -147,8 +149,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Joins the cluster and works until the end is asked for and the last run has ended. `previous`
-    /// is the process of this name that this host knows to be dead, if any.
+    /// Joins the cluster and works until it is told to stop and its last run has ended. `previous`
+    /// is the instance id of an earlier process of this node that is known to be dead, if any.
     ///
     /// # Errors
     /// The message server cannot be used, or another process has the name.
@@ -275,7 +277,7 @@ impl<'a> Node<'a> {
                     .name("cluster-run".to_owned())
                     .spawn_scoped(scope, move || {
                         self.work(&delivery);
-                        // The receiver is gone when the node drains.
+                        // While the node drains, nothing reads this channel.
                         let _ = ended.send(());
                     });
                 if let Err(error) = spawned {
@@ -331,7 +333,8 @@ impl<'a> Node<'a> {
 
     // --- pulse ---------------------------------------------------------------------------------
 
-    /// Works until the other end of `over` is dropped. Fails if another process has taken the name.
+    /// Repeats [`Self::round`] until the other end of `over` is dropped. Fails if another process
+    /// has taken the name.
     fn pulse(&self, over: &mpsc::Receiver<()>) -> Result<(), ErrorBody> {
         let (mut swept, mut answered) = (Instant::now(), Instant::now());
         let mut sweeper = Sweeper::default();
@@ -351,7 +354,8 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// One heartbeat with what goes with it; false if another process has the name.
+    /// Reads the heartbeats of the nodes, sends one, restarts the time limits of the messages,
+    /// interrupts runs that must end and sweeps the queues; false if another process has the name.
     fn round(
         &self,
         swept: &mut Instant,
@@ -380,7 +384,8 @@ impl<'a> Node<'a> {
                         run.interrupt(Interruption::Cancelled);
                     }
                 }
-                // Its own end is the usual reason; then the run is over and nothing listens.
+                // Usually this process has just stored the end of the run; then the call has no
+                // effect.
                 Some(_) | None => run.interrupt(Interruption::Lost),
             }
         }

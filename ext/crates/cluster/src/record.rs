@@ -24,21 +24,21 @@ pub struct Record {
     pub task: Sha256Hex,
     /// Number of claims so far; 0 before the first.
     pub epoch: u64,
-    /// Largest number of claims; a task that ends every node it meets ends after this number.
+    /// Largest number of claims, so that a task that crashes its nodes is not run for ever.
     pub max_tries: u32,
     /// Whether the submitter asked for the end of the run.
     pub cancelled: bool,
     /// Time of submission by the submitter's clock, RFC 3339; for people only.
     pub created_at: String,
-    /// What happens with the run.
+    /// Whether the run waits, is claimed or has ended.
     pub state: State,
 }
 
-/// What happens with a run.
+/// Whether a run waits, is claimed or has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum State {
-    /// No node has it.
+    /// The run waits for a node.
     Queued,
     /// A node runs it, in the epoch of the record.
     Claimed {
@@ -47,7 +47,7 @@ pub enum State {
     },
     /// It has ended; the record does not change any more.
     Terminal {
-        /// The process whose claim ended, unless the run ended without one.
+        /// The process that had claimed the run last; `None` if it was queued when it ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Claimant>,
         /// How it ended.
@@ -81,7 +81,7 @@ pub enum End {
     },
     /// The run could not start, or ended without a result.
     Error {
-        /// Why.
+        /// Why the run could not start or has no result.
         error: ErrorBody,
     },
 }
@@ -90,7 +90,7 @@ pub enum End {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
-/// A value with the revision that a change of it must name.
+/// A value and its revision, which a caller that replaces the value must pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Versioned<T> {
     /// The value.

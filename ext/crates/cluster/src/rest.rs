@@ -18,8 +18,8 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Returns the rest of a node that has given up no run. `first` is the rest after the first one;
-    /// each further one doubles it, up to a minute.
+    /// Returns the rest of a node that has given up no run. `first` is the rest after the first run
+    /// that it gives up; each further run doubles the rest, up to a minute.
     pub(crate) const fn new(first: Duration) -> Self {
         Self {
             first,
@@ -28,7 +28,7 @@ impl Rest {
         }
     }
 
-    /// Returns how long the node still takes no runs.
+    /// Returns how long the node still takes no runs; `None` if it takes runs.
     pub(crate) fn left(&self, now: Instant) -> Option<Duration> {
         let left = self.until?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)

@@ -50,7 +50,7 @@ impl Schedule {
             .collect()
     }
 
-    /// Takes note that a message of `served` was taken while the priorities of `queues` took part.
+    /// Takes note that a message was taken from `served`, one of the `queues` that were asked.
     pub fn served(&mut self, served: &Queue, queues: &[Queue]) {
         let mut present: Vec<Priority> = queues.iter().map(|queue| queue.priority).collect();
         present.sort();
@@ -58,7 +58,7 @@ impl Schedule {
         let total: i64 = present.iter().copied().map(weight).sum();
         for priority in present {
             let credit = self.credit.entry(priority).or_default();
-            // An idle priority saves up no more than one round.
+            // A priority without messages saves up the credit of at most one round.
             *credit = (*credit + weight(priority)).clamp(-total, total);
         }
         *self.credit.entry(served.priority).or_default() -= total;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn every_queue_is_in_the_order_once() {
+    fn order_contains_each_queue_once() {
         let mut queues = Vec::new();
         for priority in Priority::ALL {
             for name in ["a", "b", "c"] {

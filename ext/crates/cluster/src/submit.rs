@@ -10,7 +10,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
 use crate::names::SubmitterName;
 
-/// Longest wait of a thread for a change or an event, before it looks whether it is still needed.
+/// Longest wait of a thread for a change or an event, before it checks whether it is still needed.
 const SLICE: Duration = Duration::from_secs(1);
 /// Pause before a request to a server that did not answer is repeated.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -18,9 +18,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Whether a submission made a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submitted {
-    /// It did.
+    /// The submission created the run.
     Created,
-    /// The run was there already, with the same task.
+    /// The run existed already, with the same task.
     Existing,
 }
 
@@ -56,8 +56,8 @@ pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
 }
 
 /// Creates the run of a record and puts its message into its queue. The objects of the task must be
-/// stored. In between, when the record names them, `confirm` stores those again that a collection has
-/// removed meanwhile. Repeating a submission that failed is safe. A run that is refused leaves no record.
+/// stored. Between the two steps, `confirm` stores the objects again that a collection has removed
+/// meanwhile. Repeating a submission that failed is safe. A run that is refused leaves no record.
 ///
 /// # Errors
 /// `wp_codebox_cluster_conflict` if the key stands for a run with another task; those of `confirm` and
@@ -100,8 +100,8 @@ pub fn submit(
         (Ok(()), Some(_)) => Ok(Submitted::Created),
         (Ok(()), None) => Ok(Submitted::Existing),
         (Err(error), Some(revision)) if error.code != ErrorCode::ClusterUnreachable => {
-            // With its record, a node would put the message into the queue later and run the task, although
-            // its submitter was told that it does not run.
+            // If the record stayed, a node would later put the message into the queue and run the
+            // task, although its submitter was told that it does not run.
             let _ = bus.remove_record(&record.key, revision);
             Err(error)
         }
@@ -109,7 +109,7 @@ pub fn submit(
     }
 }
 
-/// Asks for the end of a run. A node that has it ends it and stores its work.
+/// Cancels a run. A node that has the run ends it and stores what the run has done.
 ///
 /// # Errors
 /// Those of the message server; [`BusError::Missing`] if there is no such run.
@@ -136,8 +136,8 @@ enum Heard {
     Trouble(BusError),
 }
 
-/// Follows a run to its end and returns its last record. `cancelled` is asked once a second; when it
-/// returns true, the end of the run is asked for. `seen` is called at least once a second. A server that
+/// Follows a run to its end and returns its last record. `cancelled` is called once a second; when
+/// it returns true, the run is cancelled. `seen` is called at least once a second. A server that
 /// does not answer is asked again for at most `patience`.
 ///
 /// # Errors
@@ -166,7 +166,7 @@ pub fn follow(
                 answered = Instant::now();
                 let now = match &row.value.state {
                     State::Terminal { by, .. } => {
-                        // The claim may have come and gone between two looks.
+                        // The run may have been claimed and ended between two reads.
                         let epoch = row.value.epoch;
                         let claim = by.clone().map(|by| Seen::Claimed { by, epoch });
                         if let Some(claim) = claim.filter(|claim| last.as_ref() != Some(claim)) {
@@ -241,7 +241,7 @@ fn watch_events(bus: &Arc<dyn Bus>, key: &RunKey, to: &mpsc::Sender<Heard>) {
     };
     while let Ok(event) = events.next(SLICE) {
         let Some(event) = event else {
-            // An empty event finds out whether the receiver is still there.
+            // Sending an empty event fails if the receiver is gone.
             if to.send(Heard::Event(Vec::new())).is_err() {
                 return;
             }

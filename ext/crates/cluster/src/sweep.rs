@@ -1,5 +1,5 @@
-//! Looks for runs whose message is lost: its node is dead, its submitter died before it could put the
-//! message into the queue, or an operator removed it.
+//! Looks for runs whose message is lost: the node of the run is dead, its submitter died before it
+//! could put the message into the queue, or an operator removed the message.
 
 use crate::bus::{Bus, BusError};
 use crate::lease::Lease;
@@ -7,8 +7,8 @@ use crate::names::{Queue, RunKey, SubmitterName};
 use crate::record::{Claimant, PROTOCOL, Record, Revision, State, new_instance};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest number of changes that a pass reads of one submitter: between two passes the node sends its
-/// heartbeat.
+/// Largest number of changes that a pass reads of one submitter. The limit keeps a pass short,
+/// because the node sends no heartbeat during it.
 const AT_ONCE: u64 = 8 * 1024;
 
 /// What one process knows of the records. It reads each change once, so the cost of a pass grows with
@@ -38,7 +38,8 @@ impl Sweeper {
         queues: &[Queue],
         lease: impl Fn(&Claimant) -> Lease,
     ) -> Result<u64, BusError> {
-        // Before the records are read: a message that comes later belongs to a later record.
+        // The queues are checked before the records are read: a message that comes in between
+        // belongs to a later record and must not hide that an earlier record lost its message.
         let mut is_empty: BTreeMap<&Queue, bool> = BTreeMap::new();
         for queue in queues {
             is_empty.insert(queue, bus.is_empty(queue)?);
@@ -61,7 +62,7 @@ impl Sweeper {
             let Some(id) = missing_message(record, *is_empty, &lease)? else {
                 continue;
             };
-            // A removed record is no change of it.
+            // The changes that this process reads do not contain removals.
             if bus.record(key)?.is_none() {
                 removed.push(key.clone());
                 continue;
@@ -106,11 +107,11 @@ fn missing_message(
     Ok(match &record.state {
         State::Terminal { .. } => None,
         State::Claimed { by } if lease(by) == Lease::Live => None,
-        // The message of the dead node comes again only after its time for an answer. Until then one
-        // more is enough, so all looks give it the same id.
+        // The server delivers the message of the dead node again only after the time limit for its
+        // answer. Until then one more message is enough, so all passes give it the same id.
         State::Claimed { .. } if !is_empty => Some(format!("{run}.{}.dead", record.epoch)),
         State::Queued if !is_empty => None,
-        // The message of an earlier look may be lost too, so each one has an id of its own.
+        // The message of an earlier pass may be lost too, so each pass uses a new id.
         State::Claimed { .. } | State::Queued => {
             let random = new_instance().map_err(|error| BusError::Unreachable {
                 detail: error.message,

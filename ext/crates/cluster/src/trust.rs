@@ -13,9 +13,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
     "the key {key} is not listed for the node {node}; add it to the list of nodes if that node is yours"
 )]
 pub struct UntrustedNode {
-    /// Node that claims the run.
+    /// Node for which the key signed.
     pub node: NodeName,
-    /// Key that signed.
+    /// Key that signed the request or result.
     pub key: Sha256Hex,
 }
 

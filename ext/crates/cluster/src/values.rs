@@ -14,7 +14,7 @@ pub struct SecretValues {
 }
 
 impl SecretValues {
-    /// Returns whether there is no value, so that no process needs to be asked for them.
+    /// Returns whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty() && self.redact.is_empty()

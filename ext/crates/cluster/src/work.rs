@@ -13,10 +13,10 @@ use wp_codebox_contracts::ErrorBody;
 
 /// Time after which the message of a run that another process has is delivered again.
 const HELD_RETRY: Duration = Duration::from_secs(5);
-/// Time after which a message that this program cannot read is delivered again, for a newer one.
+/// Time after which a message whose record a newer program wrote is delivered again.
 const NEWER_RETRY: Duration = Duration::from_secs(30);
-/// Deliveries after which a message without a record is removed. A record exists before its message
-/// does, and is removed after it has ended.
+/// Deliveries after which a message without a record is removed. A record is stored before its
+/// message is, and removed after the run has ended.
 const DELIVERIES_WITHOUT_RECORD: u64 = 5;
 /// Pause before a node repeats a request to a server that did not answer.
 pub const PAUSE: Duration = Duration::from_millis(500);
@@ -60,7 +60,7 @@ pub struct Worker<'a> {
     pub lease: &'a (dyn Fn(&Claimant) -> Lease + Sync),
     /// Runs the tasks.
     pub executor: &'a dyn Executor,
-    /// How long the end of a run is offered to a server that does not answer or is full.
+    /// How long the process tries to store the end of a run while the server is full or silent.
     pub patience: Duration,
     /// Pause before each repetition.
     pub pause: Duration,
@@ -105,8 +105,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Claims the run of the message; the inner error is what became of a message that there is
-    /// nothing to run for.
+    /// Claims the run of the message. The inner error says what became of the message if there is
+    /// nothing to run.
     fn claim(&self, delivery: &dyn Delivery) -> Result<Result<Record, Worked>, BusError> {
         loop {
             let Some(present) = self.bus.record(delivery.key())? else {
@@ -117,7 +117,8 @@ impl Worker<'_> {
                 }
                 return Ok(Err(Worked::Nothing));
             };
-            // An attempt of this process whose answer was lost left a claim that it does not have.
+            // This process does not run the task, so a claim in its name comes from an update whose
+            // answer was lost: claim again.
             let lease = |holder: &Claimant| match holder == self.me {
                 true => Lease::Expired,
                 false => (self.lease)(holder),

@@ -322,7 +322,7 @@ fn one_of_eight_threads_wins_each_compare_and_set() {
 }
 
 #[test]
-fn message_is_taken_by_one_given_back_and_gone_after_the_answer() {
+fn message_is_delivered_to_one_process_again_after_retry_and_never_after_ack() {
     let Some(world) = world() else { return };
     let (bus, queue) = (&world.bus, world.queue());
     assert!(bus.queues().unwrap().contains(&queue));
@@ -368,7 +368,7 @@ fn message_of_a_killed_process_comes_again_and_one_of_a_working_process_does_not
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("has the message")));
-    // The process says that it works four times in the time for an answer, which is two seconds.
+    // The child calls `working` four times within the time for an answer, which is two seconds.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(5) {
         assert!(world.bus.pull(&world.queue()).unwrap().is_none());
@@ -481,7 +481,7 @@ fn object_that_was_removed_during_its_upload_is_not_complete_until_it_is_uploade
     let (bus, of, name) = (&world.bus, &world.submitter, ObjectName::Layer(digest(9)));
     let content: Vec<u8> = (0..20 * 128 * 1024_u32).map(|n| (n % 251) as u8).collect();
     let (other, mut left) = (world.another_bus(), content.as_slice());
-    // Its first parts are stored when the twelfth one is read.
+    // The object is removed when twelve parts are read and the first ones are stored.
     let mut upload = ReadWith(|to: &mut [u8]| {
         if left.len() == 8 * 128 * 1024 {
             other.remove_object(of, &name.to_text()).unwrap();
@@ -580,7 +580,7 @@ fn new_records_leave_room_for_changes_of_the_present_ones() {
         "wp_codebox_cluster_full",
         "{refused}"
     );
-    // Three quarters of the space have room for five.
+    // New records may fill three quarters of the space, which have room for five of these.
     assert_eq!(revisions.len(), 5);
     for (number, revision) in revisions.iter().enumerate() {
         large.key = world.key(number as u64);
@@ -619,7 +619,7 @@ fn waiting_ends_when_a_message_comes_and_at_the_time_limit() {
         assert!(waited < PATIENCE, "{waited:?}");
         message.ack().unwrap();
     });
-    // Wakes for a message come to an end.
+    // A message wakes callers several times; after that, a call waits until its time limit.
     let began = Instant::now();
     loop {
         let one = Instant::now();
@@ -653,7 +653,7 @@ fn watch_returns_the_present_record_each_change_and_its_removal() {
         );
         revision
     });
-    // A change of another record is none of this one.
+    // A change of another record is not returned.
     writer.create_record(&world.record(2)).unwrap();
     assert_eq!(watch.next(Duration::from_millis(50)), Ok(None));
     assert!(second > first);
@@ -713,7 +713,7 @@ fn object_is_stored_whole_read_back_listed_and_removed() {
     assert_eq!(listed.len(), sizes.len() + 1);
     assert!(listed.contains(&(result.to_text(), 6)));
     assert!(listed.iter().any(|(_, size)| *size == 5_000_000));
-    // No name matches other objects.
+    // A pattern as a name removes no object.
     for pattern in ["layer.*", ">", "", ".", "layer..x"] {
         bus.remove_object(of, pattern).unwrap();
     }
@@ -908,7 +908,7 @@ fn stopped_server_is_unreachable_within_the_limit_and_works_again_after_it() {
     assert_eq!(seen.value.epoch, 2);
 }
 
-/// The parent kills the leader of the records while this counts, and says so on standard input.
+/// While this test counts, the parent kills the leader of the records, then writes a line to stdin.
 #[test]
 #[ignore = "a process that tests/cluster starts, because it kills a server"]
 fn counter_that_a_killed_leader_interrupts() {

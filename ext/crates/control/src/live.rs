@@ -266,8 +266,8 @@ mod tests {
         const TIMEOUT: Duration = Duration::from_secs(4);
         let directory = run_dir(|listener| {
             let (mut stream, _) = listener.accept().unwrap();
-            // Each pause is much shorter than the timeout, so that a busy machine does not stretch it
-            // that far; all together are longer.
+            // Each pause is much shorter than the timeout, so that it stays shorter on a busy
+            // machine; all pauses together are longer than the timeout.
             for piece in b"{\"type\":\"stdin_closed\"}\n".chunks(4) {
                 std::thread::sleep(TIMEOUT / 4);
                 stream.write_all(piece).unwrap();

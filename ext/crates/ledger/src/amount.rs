@@ -60,13 +60,13 @@ impl Amount {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// Returns whether this is no credits.
+    /// Returns true if the amount is 0.
     #[must_use]
     pub(crate) fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }
 
-    /// Returns the price of `quantity` at this price for each `unit`, each begun credit counted;
+    /// Returns the price of `quantity` if `unit` costs this amount, rounded up to a whole credit;
     /// `None` if it is too large.
     pub(crate) fn checked_per(self, quantity: u64, unit: u64) -> Option<Self> {
         let whole = u128::from(self.0) * u128::from(quantity);
@@ -106,7 +106,7 @@ impl std::fmt::Display for Amount {
 pub struct Balance {
     /// All credits that the account ever got.
     pub granted: Amount,
-    /// Credits of sandboxes that are not settled or released yet.
+    /// Credits set aside for sandboxes that are not settled or released yet.
     pub reserved: Amount,
     /// Credits that sandboxes used.
     pub settled: Amount,
@@ -115,7 +115,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Computes a balance; `None` if less than nothing would be available.
+    /// Computes a balance; `None` if the available credits would be negative.
     #[must_use]
     pub fn of(granted: Amount, reserved: Amount, settled: Amount) -> Option<Self> {
         let available = granted.checked_sub(settled)?.checked_sub(reserved)?;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn balance_with_less_than_nothing_available_does_not_exist() {
+    fn balance_is_none_if_available_credits_would_be_negative() {
         let amount = |n| Amount::new(n).unwrap();
         let balance = Balance::of(amount(10), amount(3), amount(4)).unwrap();
         assert_eq!(balance.available, amount(3));

@@ -118,7 +118,8 @@ impl AnchorError {
 pub(crate) enum Standing {
     /// The anchor names the last entry.
     Current,
-    /// The anchor names the entry before the last one: a process died between both.
+    /// The anchor names the entry before the last one: a process died after it stored the entry
+    /// and before it wrote the anchor.
     OneBehind,
 }
 

@@ -58,7 +58,7 @@ pub enum Event {
         reference: GrantReference,
         /// User or program that gave them.
         actor: Note,
-        /// Why.
+        /// Reason of the grant, for people.
         reason: Note,
     },
     /// Credits were set aside for a sandbox that is about to start.
@@ -67,7 +67,7 @@ pub enum Event {
         sandbox: SandboxKey,
         /// Credits set aside.
         amount: Amount,
-        /// Time of the reservation; the wall clock of an estimate begins here.
+        /// Time of the reservation, from which an estimated lifetime counts.
         started: UnixMillis,
         /// Price at which the sandbox is settled.
         quote: Quote,
@@ -89,7 +89,7 @@ pub enum Event {
         sandbox: SandboxKey,
         /// Credits that are available again.
         amount: Amount,
-        /// Why.
+        /// Reason of the release, for people.
         reason: Note,
     },
     /// The sandbox ended. The rest of its reservation is available again.
@@ -146,7 +146,7 @@ impl Event {
         }
     }
 
-    /// Returns what the event is about, for the index: a grant or a sandbox. Names have no `/`.
+    /// Returns the index key of the grant or sandbox that the event is about. Names have no `/`.
     pub(crate) fn subject(&self) -> String {
         match self {
             Self::Grant { reference, .. } => grant_subject(reference),

@@ -22,7 +22,7 @@ pub enum LedgerError {
         account: AccountId,
         /// Credits that it has.
         available: Amount,
-        /// Credits that are missing to start or extend the sandbox.
+        /// Credits that the start or extension of the sandbox needs.
         needed: Amount,
     },
     /// The grant would give the account more than [`Amount::MAX`].
@@ -93,7 +93,7 @@ pub enum LedgerError {
     /// The quote's amount does not follow from its price and duration.
     #[error("the amount of the quote does not follow from its price and duration; get a new quote")]
     QuoteInconsistent,
-    /// The extended reservation has no price.
+    /// The price of the extended reservation cannot be computed.
     #[error(transparent)]
     Prices(#[from] PricesError),
     /// The ledger does not exist and the caller wanted an existing one.
@@ -179,7 +179,7 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    /// Wraps an error of SQLite. A corrupt file and a value of another type are damage.
+    /// Wraps an error of SQLite. A corrupt file and a value of another type are reported as damage.
     pub(crate) fn database(action: &'static str) -> impl Fn(rusqlite::Error) -> Self {
         move |source| {
             let is_damage = match &source {

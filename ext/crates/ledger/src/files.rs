@@ -45,7 +45,7 @@ pub enum FilesError {
     /// A symbolic link, FIFO, device or directory is where a file must be.
     #[error("{} is not a regular file with one name; remove it, or restore the ledger from a backup", .path.display())]
     NotRegular {
-        /// What is there.
+        /// Path of what is not a regular file.
         path: PathBuf,
     },
 }
@@ -150,8 +150,8 @@ impl Place {
         (name, path)
     }
 
-    /// Checks that nothing but a private regular file is at the place and, if `suffix` is not
-    /// empty, at the name with the suffix.
+    /// Returns whether `<name><suffix>` exists in this directory. Fails if it is anything but a
+    /// private regular file with one name.
     pub(crate) fn check(&self, suffix: &str) -> Result<Presence, FilesError> {
         let (name, path) = self.beside(suffix);
         let stat = match fs::statat(&self.directory, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -202,23 +202,23 @@ fn is_private(stat: &Stat) -> bool {
 pub(crate) struct Lock {
     file: OwnedFd,
     path: PathBuf,
-    /// How long a process waits for another one.
+    /// How long [`Lock::take`] waits for another process.
     patience: Duration,
 }
 
-/// Who may hold the lock at the same time.
+/// Which other processes may hold the lock at the same time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sharing {
     /// Other readers.
     Readers,
-    /// Nobody.
+    /// No other process.
     Nobody,
 }
 
 /// Why the lock was not taken.
 #[derive(Debug)]
 pub(crate) enum LockFailure {
-    /// Another process held it all the time.
+    /// Another process held the lock during the whole wait.
     Busy { seconds: u64 },
     /// The system call failed.
     Files(FilesError),

@@ -150,7 +150,7 @@ impl Inner {
         let transaction = connection
             .transaction()
             .map_err(LedgerError::database("read"))?;
-        // The first statement of a deferred transaction fixes what it sees.
+        // A deferred transaction sees the database as it is at its first statement.
         transaction
             .query_row("SELECT count(*) FROM ledger", [], |_| Ok(()))
             .map_err(LedgerError::database("read"))?;

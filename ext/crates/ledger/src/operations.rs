@@ -48,7 +48,7 @@ pub struct Grant {
     pub reference: GrantReference,
     /// User or program that gives them.
     pub actor: Note,
-    /// Why.
+    /// Reason of the grant, for people.
     pub reason: Note,
 }
 
@@ -327,7 +327,7 @@ fn repeat(connection: &Connection, sandbox: &SandboxKey) -> Result<Step, LedgerE
     }
 }
 
-/// Returns why an event has no balance after it.
+/// Returns the error for an event after which the balance would be negative or too large.
 fn refused(account: AccountId, before: Balance, event: &Event) -> LedgerError {
     match event {
         Event::Grant { amount, .. } => LedgerError::Overflow {

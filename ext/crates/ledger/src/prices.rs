@@ -138,8 +138,8 @@ impl Price {
         time.checked_add(made)?.checked_add(extra)
     }
 
-    /// Returns the price of what was measured beside the time; `None` if it is too large. What
-    /// nothing measured costs nothing.
+    /// Returns the price of all measured values except the time; `None` if it is too large. A value
+    /// that was not measured costs nothing.
     fn of_measures(&self, usage: &Usage) -> Option<Amount> {
         let measures = [
             (self.cpu_per_second, usage.cpu_ms, 1000),
@@ -373,12 +373,13 @@ mod tests {
             egress_bytes: Some(1),
             ..Usage::alive(1000)
         };
-        // Each begun credit counts: 10.5, 6, 5.5 and a little.
+        // Each price is rounded up to a whole credit: 10.5, 6, 5.5 and a little above 0.
         let cost = quote.cost(&usage).unwrap().get();
         assert_eq!(cost, 100 + 3 + 11 + 6 + 6 + 1);
         let timed = Usage::alive(1000);
         assert_eq!(quote.cost(&timed).unwrap().get(), 103);
-        // A stored quote of a table without these prices has the same text, and so the same hash.
+        // A quote does not contain prices that its table lacks, so quotes stored before these
+        // prices existed keep their text and hash.
         let before = Prices::parse(TABLE.as_bytes()).unwrap();
         let quote = before.quote("ext.native", 2000, Gpu::Absent).unwrap();
         let text = serde_json::to_string(&quote).unwrap();

@@ -19,7 +19,8 @@ use wp_codebox_contracts::Sha256Hex;
 const APPLICATION: i32 = 0x5750_434c;
 /// `user_version` of the database.
 const VERSION: i32 = 1;
-/// How long SQLite waits for its own locks. Other ledgers wait at the lock file before that.
+/// How long SQLite waits for its own locks. Other [`crate::Ledger`] values wait for the lock file
+/// first.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Everything in the schema. The text is compared with what the file has, because a file with other
@@ -81,7 +82,7 @@ impl StoredEntry {
     pub(crate) fn verified(&self) -> Result<Entry, String> {
         let content: Content = serde_json::from_str(&self.content)
             .map_err(|e| format!("its content is not an entry ({e})"))?;
-        // The reader accepts other texts with the same meaning, also with unknown members.
+        // The JSON parser also accepts other texts with the same meaning, and unknown members.
         if content.text().ok().as_deref() != Some(&self.content) {
             return Err("its content has another form than the writer's".to_owned());
         }
@@ -107,7 +108,7 @@ impl StoredEntry {
     }
 }
 
-/// What a database file has.
+/// What a database file contains.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// Nothing: it was just created, or its creator died.

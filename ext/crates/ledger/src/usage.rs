@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn begun_seconds_count_and_unmeasured_values_are_null() {
+    fn each_begun_second_counts_and_unmeasured_values_are_null() {
         assert_eq!(Usage::alive(0).seconds_alive, 0);
         assert_eq!(Usage::alive(1).seconds_alive, 1);
         assert_eq!(Usage::alive(2000).seconds_alive, 2);

@@ -30,12 +30,11 @@ pub struct Problem {
 /// Result of verifying a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Whether nothing contradicts.
+    /// True if the verification found no contradiction.
     pub valid: bool,
     /// Number of entries and hash of the last one.
     pub head: Head,
-    /// Sums over all accounts that the entries give; `None` if they are larger than
-    /// [`Amount::MAX`].
+    /// Sum of the balances of all accounts; `None` if it is larger than [`Amount::MAX`].
     pub totals: Option<Balance>,
     /// Number of accounts.
     pub accounts: u64,
@@ -49,8 +48,8 @@ impl Ledger {
     /// Reads all entries and checks numbers, hashes, the rules of every operation, the balance in
     /// each entry, the anchor, and heads that the caller knows from earlier.
     ///
-    /// Other processes go on meanwhile. Threads that use this handle wait, so a service verifies with
-    /// a handle of its own.
+    /// Other processes can use the ledger meanwhile. Threads that use this handle wait, so a
+    /// service verifies with a second handle.
     ///
     /// # Errors
     /// `wp_codebox_ledger_unavailable` if the ledger cannot be read. A damaged ledger is no error
@@ -168,7 +167,7 @@ impl Replay {
         }
         self.subjects
             .insert(subject, SandboxState::after(&content.event));
-        // Continues with the claimed values, so that one break is reported once.
+        // Continues with the values that the entry claims, so that one error is reported once.
         self.accounts
             .insert(content.account.clone(), content.balance);
         self.arrive(seq, entry.hash.clone());

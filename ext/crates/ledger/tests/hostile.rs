@@ -31,7 +31,8 @@ fn six() -> Bench {
     bench
 }
 
-/// Changes the database behind the ledger's back, and restores what protects it from mistakes.
+/// Changes the database without the ledger: drops the triggers that refuse changes, then restores
+/// them.
 fn tamper(bench: &Bench, change: &str) {
     let connection = Connection::open(&bench.files.database).unwrap();
     let triggers: Vec<(String, String)> = connection
@@ -61,7 +62,7 @@ fn named(ledger: &Ledger) -> Vec<u64> {
 }
 
 #[test]
-fn altered_entry_is_found_by_verification_and_stops_its_account() {
+fn altered_entry_is_found_by_verification_and_operations_on_its_account_fail() {
     let bench = six();
     tamper(
         &bench,

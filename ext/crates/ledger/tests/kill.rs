@@ -76,7 +76,7 @@ fn child(role: &str, directory: &Path, rest: &[String]) {
     let number = |nth: usize| rest[nth].parse::<u64>().unwrap();
     match role {
         "single" => single(&files, &rest[0]),
-        // Stops itself before it opens, so that the parent kills within opening, too.
+        // Stops itself before it opens the ledger, so that the parent can kill it while it opens.
         "traced" => {
             stop();
             work(&files, &rest[0], number(1), u64::MAX);
@@ -138,7 +138,7 @@ fn work(files: &LedgerFiles, name: &str, seed: u64, rounds: u64) {
                 say(&format!("before {} {}", entry.content.seq, entry.hash));
             }
             Err(error) => {
-                // Only the rules of the ledger refuse.
+                // The only possible errors are refusals by the rules of the ledger.
                 let code = error.code();
                 assert_eq!(code.exit_status(), 1, "{error}");
                 say(&format!("refused {code}"));
@@ -226,7 +226,7 @@ fn run_and_kill(role: &str, directory: &Path, rest: &[&str], call: u64) -> (Ende
     trace(role, directory, rest, call, &mut |_| {})
 }
 
-/// Works like [`run_and_kill`]; calls `observe` at the entry of each system call before that.
+/// Works like [`run_and_kill`]; calls `observe` at the entry of each system call before the kill.
 fn trace(
     role: &str,
     directory: &Path,
@@ -469,7 +469,7 @@ fn two_processes() {
     a.check(&ledger, 0, b.new);
     b.check(&ledger, 0, a.new);
     check(&ledger, &ACCOUNTS);
-    // The ledger of a killed process is open for the other one at once.
+    // When one process is killed, the other one can use the ledger at once.
     let before = ledger.head().unwrap().length;
     let (mut c, d) = (start("c", "3", "1000000"), start("d", "4", "300"));
     let mut reader = BufReader::new(c.stdout.take().unwrap());

@@ -49,7 +49,7 @@ fn reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is
     assert_eq!(balance(&ledger, "shop"), [1000, 1000, 0, 0]);
     let other = ledger.reserve(&shop, &sandbox("run_2"), &quote(0), NOW);
     assert_eq!(other.unwrap_err().code(), ErrorCode::CreditsShort);
-    // Nothing costs nothing, also for an account without credits.
+    // A free sandbox needs no credits, so an account without any can reserve it.
     let free = quote_of("ext.free", 3600);
     assert!(is_new(
         &ledger
@@ -198,7 +198,7 @@ fn sandbox_of_a_dead_supervisor_is_settled_by_wall_clock_within_its_reservation_
     assert_eq!(facts("soon", later(29_500)), (130, false, 30));
     assert_eq!(facts("late", later(7 * 86_400_000)), (160, true, 604_800));
     assert_eq!(facts("clock-set-back", UnixMillis(0)), (100, false, 0));
-    // A measured use is not marked.
+    // A measured use is not marked as estimated.
     let key = sandbox("measured");
     let _ = ledger.reserve(&shop, &key, &quote(60), NOW).unwrap();
     let usage = Usage::alive(1000);
@@ -324,7 +324,7 @@ fn exports_have_every_entry_and_the_json_lines_prove_the_chain() {
         .collect();
     assert_eq!(lines.len(), 3);
     for (nth, line) in lines.iter().enumerate() {
-        // Computed here by the rule of the schema, not by the crate.
+        // The test computes the hash by the rule of the schema, without the crate.
         let mut content = line.clone();
         let hash = content
             .as_object_mut()

@@ -22,7 +22,7 @@ pub(crate) enum PlacementRank {
 /// Position of a host's extension by the route of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ExtensionRank {
-    /// Not in the list, or the only one that may be used.
+    /// Not in the list of the route, or the one extension that the profile pins.
     Own,
     /// Index in `fallback`.
     Fallback(usize),
@@ -249,7 +249,7 @@ fn measures(strategy: RouteStrategy, host: &HostRecord, of: &Capabilities) -> [M
     }
 }
 
-/// Returns what puts `first` before `second`.
+/// Returns the first criterion by which the two ranks differ.
 pub(crate) fn criterion(strategy: RouteStrategy, first: &Rank<'_>, second: &Rank<'_>) -> Criterion {
     if first.placement != second.placement {
         return Criterion::Placement;

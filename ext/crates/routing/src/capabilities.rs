@@ -43,7 +43,7 @@ pub struct Capabilities {
     /// Maximum number of GPUs of one sandbox.
     #[serde(default)]
     pub gpus: u32,
-    /// Regions in which its sandboxes run; empty if only the host records know.
+    /// Regions in which its sandboxes run; empty if only the host records state them.
     #[serde(default)]
     pub regions: Vec<RegionName>,
     /// What the time of a sandbox costs.

@@ -72,8 +72,8 @@ pub fn decide(
             .or_insert(Some(row));
     }
     let mut hosts: Vec<&HostRecord> = hosts.iter().collect();
-    // Several records of one id are all refused for the same reason, so their order among each
-    // other has no effect beyond the order of their extensions in the reasons.
+    // Several records of one id are all refused for the same reason. The extension in the sort key
+    // gives these reasons a fixed order.
     hosts.sort_by_key(|&host| (&host.id, &host.extension));
     let extension = |host: &HostRecord| match known.get(&host.extension) {
         None => Err(Why::ExtensionUnknown),

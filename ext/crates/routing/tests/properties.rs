@@ -36,7 +36,8 @@ impl World {
         }
     }
 
-    /// Returns the order of the profile's lists, then the strategy's order, without tie breaks.
+    /// Returns a sort key of a host: its position in the profile's lists, then the values that the
+    /// strategy compares, without tie breaks.
     fn order(&self, host: &HostRecord) -> [u128; 5] {
         let policy = &self.request.policy;
         let last = u128::MAX;
@@ -305,7 +306,7 @@ fn every_host_has_a_reason_and_only_the_chosen_one_is_not_refused() {
         }
         assert_eq!(decision.accepted, accepted(&decision).len(), "{seed}");
     }
-    // Two records of one id are in another test; the other three are about all hosts or no host.
+    // The first two codes are not about a single host; another test has two records of one id.
     let rest = [
         ReasonCode::NoHosts,
         ReasonCode::NoneAccepted,

@@ -45,7 +45,7 @@ fn check<T: serde::Serialize>(name: &str, parse: fn(&Value) -> Result<T, RecordE
 }
 
 #[test]
-fn examples_of_capabilities_and_hosts_are_accepted_or_refused_as_named() {
+fn examples_of_capabilities_and_hosts_are_accepted_or_refused_as_their_file_names_say() {
     check("extension-capabilities", Capabilities::parse);
     check("host-record", HostRecord::parse);
 }
@@ -67,7 +67,7 @@ fn native() -> Value {
 }
 
 #[test]
-fn capabilities_that_contradict_themselves_are_refused_with_every_member() {
+fn capabilities_that_contradict_themselves_are_refused_with_every_wrong_member() {
     Capabilities::parse(&native()).unwrap();
     let mut bad = native();
     bad["isolation"] = json!("microvm");

@@ -36,7 +36,8 @@ const REGIONS: [&str; 12] = [
 struct Scale {
     hosts: usize,
     sandboxes: usize,
-    /// Every how many choices the pure decision is computed too.
+    /// For each sandbox whose number is a multiple of this, the choice is compared with the
+    /// decision over all hosts.
     compare_every: usize,
 }
 
@@ -369,7 +370,7 @@ fn simulated_fleet_places_every_sandbox_on_an_open_host_and_loses_none_from_its_
 
 #[test]
 #[ignore = "measures: a million sandboxes on ten thousand hosts"]
-fn million_sandboxes_on_ten_thousand_hosts() {
+fn million_sandboxes_on_ten_thousand_hosts_are_all_placed_or_refused() {
     let scale = Scale {
         hosts: 10_000,
         sandboxes: 1_000_000,

@@ -1,15 +1,15 @@
 //! Unpacked layers on a node: `<root>/<submitter>/<digest>/`.
 //!
-//! Layers of submitters are apart. A submitter that only knows a digest therefore never gets another
-//! submitter's files: its task names a layer that the node fetches from that submitter's own objects.
-//! The price is that two submitters with equal files have two copies.
+//! Each submitter has its own layers. A submitter that only knows a digest therefore never gets
+//! another submitter's files: its task names a layer that the node fetches from that submitter's
+//! own objects. The price is that two submitters with equal files have two copies.
 //!
 //! Invariants: a directory `<digest>` is complete from the moment it exists, also after a power
 //! failure: it is unpacked under another name, synced, then renamed. No process writes into it
 //! afterwards. A process that uses a layer holds a shared `flock` on `<digest>.lock`; unpacking and
-//! removal hold an exclusive one, so the kernel ends the claim of a process that dies. The lock file is
-//! removed only under its exclusive lock, and every process that locked it checks that it is still
-//! the file of that name.
+//! removal hold an exclusive one, so the kernel releases the lock of a process that dies. The lock
+//! file is removed only under its exclusive lock, and every process that locked it checks that it
+//! is still the file of that name.
 //!
 //! Mount rules refuse sources in a state directory. The root must therefore lie outside of the state
 //! directory of the node's runs.
@@ -34,8 +34,8 @@ use wp_codebox_contracts::Sha256Hex;
 const LOCK: &str = ".lock";
 const UNPACKING: &str = ".unpacking-";
 const REMOVING: &str = ".removing-";
-/// Largest compressed layer that is fetched: the limit of mounts, and what gzip adds to bytes that it
-/// cannot compress.
+/// Largest compressed layer that is fetched: the limit of mounts, plus what gzip adds to bytes that
+/// it cannot compress.
 const MAX_COMPRESSED: u64 = CaptureLimits::TREE.total_bytes + 256 * 1024 * 1024;
 /// How often a layer is looked up again after another process removed it in between.
 const ROUNDS: u32 = 32;
@@ -81,7 +81,7 @@ pub struct CacheReport {
     pub in_use: u64,
 }
 
-/// Names of one layer in the directory of its submitter.
+/// File names of one layer in the directory of its submitter.
 struct Names {
     layer: String,
     lock: String,
@@ -110,7 +110,8 @@ impl LayerCache {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(source) => return Err(cache("created", source)),
         }
-        // Mount rules compare the path of a source without links with the roots that a request allows.
+        // Mount rules compare the path of a source, with links resolved, with the roots that a
+        // request allows.
         let root = std::fs::canonicalize(root)
             .map_err(|e| cache("opened", Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
         Dir::open(&root).map_err(|e| cache("opened", e))?;
@@ -157,8 +158,8 @@ impl LayerCache {
     }
 
     /// Removes the layers that were not used for the longest time until the others have at most
-    /// `most` bytes, and what dead processes left. Layers in use stay. The order follows this host's
-    /// clock; nothing else does.
+    /// `most` bytes, and what dead processes left. Layers in use stay. Only the order of removal
+    /// depends on this host's clock.
     ///
     /// # Errors
     /// [`LayerError::Cache`] and [`LayerError::Removal`]; other layers may have been removed.
@@ -217,7 +218,7 @@ fn fetch(
     (dir, names, lock): (&Dir, &Names, OwnedFd),
 ) -> Result<(), LayerError> {
     let temporary = |step, source| LayerError::Temporary { step, source };
-    // A process that died left it; the lock proves that no living one writes there.
+    // A process that died left this directory; the lock proves that no living one writes into it.
     remove_tree_in(dir.as_fd(), names.unpacking.as_bytes())?;
     let file = tempfile::tempfile_in(path).map_err(|e| temporary("created", e))?;
     let mut capped = Capped::new(file, MAX_COMPRESSED);
@@ -247,8 +248,8 @@ fn fetch(
     })
 }
 
-/// Removes a layer under its exclusive lock. The rename first, so that an interrupted removal leaves
-/// no incomplete layer under the layer's name.
+/// Removes a layer under its exclusive lock. The layer is renamed first, so that an interrupted
+/// removal leaves no incomplete layer under the layer's name.
 fn discard(dir: &Dir, names: &Names, lock: OwnedFd) -> Result<(), LayerError> {
     let failed = |e| cache("written", e);
     remove_tree_in(dir.as_fd(), names.removing.as_bytes())?;
@@ -263,8 +264,8 @@ fn discard(dir: &Dir, names: &Names, lock: OwnedFd) -> Result<(), LayerError> {
     Ok(())
 }
 
-/// Opens and locks a lock file, and waits for the lock. `None`: the file of this name is another one
-/// by now, so the lock protects nothing.
+/// Opens and locks a lock file, and waits for the lock. `None` if another file has this name by
+/// now, so that the lock protects nothing.
 fn locked(dir: &Dir, name: &str, operation: FlockOperation) -> Result<Option<OwnedFd>, LayerError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file =

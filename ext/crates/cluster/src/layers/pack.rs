@@ -41,7 +41,7 @@ pub struct Packed {
 pub struct Layer {
     /// What the layer contains.
     pub packed: Packed,
-    /// The compressed layer, at its beginning.
+    /// The compressed layer; the file position is at its beginning.
     pub file: File,
     /// Size of the compressed layer in bytes.
     pub compressed_bytes: u64,
@@ -301,7 +301,8 @@ fn changed(path: &[u8]) -> LayerError {
     LayerError::Changed { path: shown(path) }
 }
 
-/// Returns the error for an entry that was there when the directory was listed.
+/// Returns the error for an entry that was listed but could not be opened: "changed" if the entry
+/// is gone or of another type by now.
 fn gone(path: &[u8], source: Errno) -> LayerError {
     match source {
         Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::AGAIN | Errno::LOOP => changed(path),

@@ -1,8 +1,9 @@
 //! Digests of directories that did not change, for later processes.
 //!
-//! A change within the same tick of the kernel's clock can leave the fingerprint of a directory as it
-//! was. So the first sight of a fingerprint is only noted. Its digest is remembered at a later sight,
-//! when the files are old enough that every change since would show.
+//! A change within the same tick of the kernel's clock can leave the fingerprint of a directory as
+//! it was. So a fingerprint that is seen for the first time is only noted. Its digest is stored
+//! when the fingerprint is seen again later, when the files are so old that a change would alter
+//! it.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Age of the first sight from which a digest is remembered. Ticks are much shorter.
+/// Time since a fingerprint was first seen after which its digest is stored. Ticks are much
+/// shorter.
 const OLD: Duration = Duration::from_secs(2);
 /// Maximum number of files in the directory. More are removed, the oldest first.
 const MOST: usize = 512;
@@ -19,7 +21,7 @@ const MOST: usize = 512;
 /// Device and inode of a directory, and the fingerprint of its entries.
 pub(super) type Seen = ((u64, u64), Sha256Hex);
 
-/// A directory with a file for each fingerprint: empty after the first sight, later with the digest.
+/// A directory with a file for each fingerprint: empty at first, later with the digest.
 #[derive(Debug)]
 pub(super) struct Remembered {
     directory: PathBuf,
@@ -38,8 +40,8 @@ impl Remembered {
         Sha256Hex::new(&text).ok()
     }
 
-    /// Takes note of the digest that the directory has now. What fails here costs the next process
-    /// its time and nothing else.
+    /// Takes note of the digest that the directory has now. After an error, the next process only
+    /// has to read the directory again.
     pub(super) fn note(&self, seen: &Seen, digest: &Sha256Hex) {
         let path = self.path(seen);
         match fs::metadata(&path) {
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_is_remembered_at_a_later_sight_only() {
+    fn digest_is_stored_only_if_its_fingerprint_was_first_seen_two_seconds_ago() {
         let temp = tempfile::tempdir().unwrap();
         let remembered = Remembered::at(&temp.path().join("digests"));
         let digest = Sha256Hex::from_bytes(&[7; 32]);

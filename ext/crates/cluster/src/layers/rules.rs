@@ -26,12 +26,13 @@ pub struct PackRules {
     limits: CaptureLimits,
 }
 
-/// What a layer does with an entry.
+/// Whether a layer contains an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// The layer contains it.
     Take,
-    /// The layer contains it if it is a directory, because an entry below belongs to the layer.
+    /// The layer contains the entry if it is a directory, because entries below it may belong to
+    /// the layer.
     OnlyBelow,
     /// The layer does not contain it.
     LeaveOut,
@@ -103,8 +104,8 @@ impl PackRules {
         }
     }
 
-    /// Returns a fingerprint of names, sizes, inodes and times of what the rules take, without
-    /// reading a file; `None` if that does not decide the layer.
+    /// Returns a fingerprint of names, sizes, inodes and times of the entries that the rules take,
+    /// without reading a file; `None` if a scan fails or the rules leave out paths.
     pub(super) fn fingerprint(&self, root: BorrowedFd<'_>) -> Option<Sha256Hex> {
         let scan = |fd: BorrowedFd<'_>| {
             let scan = scan_tree(fd, &ExcludeRules::default(), &self.limits).ok()?;
@@ -138,8 +139,8 @@ impl PackRules {
                 }
                 Some(Sha256Hex::from_bytes(&hash.finalize().into()))
             }
-            // The paths that are left out may change all the time, and files that are not packed are
-            // seldom worth a scan.
+            // A scan covers the paths that are left out too. They may change all the time, and
+            // scanning files that are not packed seldom pays.
             Entries::Without(_) => None,
         }
     }

@@ -30,18 +30,18 @@ const REMEMBERED: usize = 256;
 pub struct LayerInput {
     /// Digest of the layer.
     pub digest: Sha256Hex,
-    /// From what it was packed.
+    /// What the layer was packed from.
     pub from: LayerSource,
 }
 
-/// From what a layer is packed.
+/// What a layer is packed from.
 #[derive(Debug)]
 pub enum LayerSource {
     /// A directory.
     Directory {
         /// The open directory.
         root: OwnedFd,
-        /// What the layer contains of it.
+        /// Which of its entries the layer contains.
         rules: PackRules,
     },
     /// Single files under names in ascending order.
@@ -105,11 +105,11 @@ impl LayerStore {
             put(objects, layer)?;
             digest
         };
-        // Only a directory that was the same before and after its files were read has this digest.
+        // The digest is valid only if the directory did not change while its files were read.
         if let (Some(before), Some(after)) = (before, self.seen(root, rules)?)
             && before == after
         {
-            // A digest that was computed now, while the fingerprint is known for longer.
+            // Only a digest that was computed in this call is noted, not one from memory.
             if let Some(remembered) = self.remembered.as_ref().filter(|_| !is_known) {
                 remembered.note(&after, &digest);
             }
@@ -139,7 +139,7 @@ impl LayerStore {
         Ok(digest)
     }
 
-    /// Uploads a layer again if the server no longer has it, and returns whether that was so. A
+    /// Uploads a layer again if the server no longer has it, and returns whether it uploaded. A
     /// directory that changed has another digest by now. Its earlier layer stays missing, and the run
     /// ends on its node with an error.
     ///

@@ -28,7 +28,7 @@ const MAX_NAME: usize = 255;
 /// Size of the pieces in which contents are read.
 const PIECE: usize = 128 * 1024;
 
-/// Writes a stream. The caller keeps the order of the names.
+/// Writes a stream. The caller passes the names of a directory in ascending order.
 pub(super) struct StreamWriter<W> {
     out: W,
     hash: Sha256,
@@ -77,7 +77,7 @@ impl<W: Write> StreamWriter<W> {
         self.out.write_all(bytes)
     }
 
-    /// Ends the layer and returns its digest and the writer below.
+    /// Ends the layer and returns its digest and the inner writer.
     pub(super) fn finish(mut self) -> std::io::Result<(Sha256Hex, W)> {
         self.content(b"E")?;
         let digest = Sha256Hex::from_bytes(&self.hash.finalize().into());

@@ -48,7 +48,8 @@ fn equal_trees_have_equal_digests_and_every_change_gives_another_one() {
             other.path().join(number.to_string()),
         );
         write_tree(&first, &tree, false);
-        // The same entries in the opposite order, with other owner bits and times.
+        // The same entries in the opposite order, with other times and other mode bits except the
+        // executable bit.
         write_tree(&second, &tree, true);
         let digest = packed(&first).unwrap().digest;
         assert_eq!(packed(&second).unwrap().digest, digest, "case {number}");
@@ -152,7 +153,7 @@ fn special_files_set_id_bits_and_mount_points_are_refused_with_their_path() {
     assert_eq!(code(source), ErrorCode::MountSpecialFile);
     drop(socket);
     std::fs::remove_file(&file).unwrap();
-    // /proc has mount points and is one below /.
+    // /proc is a mount point below /.
     let root = Dir::open(Path::new("/")).unwrap();
     let rules = PackRules::only(&["proc"]);
     let error = pack_to(root.as_fd(), &rules, std::io::sink()).unwrap_err();
@@ -268,7 +269,7 @@ fn file_that_changes_while_it_is_packed_is_an_error() {
     let pack = |change: Option<&dyn Fn()>| {
         let file = std::fs::File::create(&path).unwrap();
         file.write_all_at(&[0; 300_000], 0).unwrap();
-        // An old time, so that a change within the resolution of the clock is a change of it.
+        // An old modification time, so that every write changes it, even within one clock tick.
         let old = Timespec {
             tv_sec: 1_000_000,
             tv_nsec: 0,
@@ -286,7 +287,7 @@ fn file_that_changes_while_it_is_packed_is_an_error() {
     };
     for change in [
         &(|| write_at(300_000)) as &dyn Fn(),
-        // The size stays: the part that was read already is another one now.
+        // The size stays: this changes the part that was read already.
         &|| write_at(0),
         &|| {
             std::fs::File::options()

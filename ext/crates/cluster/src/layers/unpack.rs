@@ -40,7 +40,8 @@ pub fn unpack(
     fs::mkdir(into, Mode::RWXU).map_err(|e| write(into.as_os_str().as_bytes(), e))?;
     let unpacked = unpack_into(compressed, digest, into, limits);
     if unpacked.is_err() {
-        // The first error is the one to report; a directory that remains has no name of a layer.
+        // The first error is the one to report. A directory that remains is not taken for a layer,
+        // because its name is not a digest.
         let _ = remove_tree(into);
     }
     unpacked

@@ -1,9 +1,9 @@
 //! The server's interface for streams: JSON requests on subjects below `$JS.API`, and messages that a
 //! stream stores.
 //!
-//! The library has this, too, but its key-value and object stores read with consumers that they
-//! create. Who may create a consumer may let the server deliver chosen messages to any subject of the
-//! account, past its own permissions. Here only the operator creates one.
+//! The client library has key-value and object stores, but they read with consumers that they
+//! create. A user that may create a consumer can let the server deliver chosen messages to any
+//! subject of the account, past the user's permissions. Here only the operator creates consumers.
 
 use super::connection::{Connection, LIMIT, PAUSE, TRY};
 use super::failure::{ApiError, CallError, number};
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-/// Header by which the server recognises a message that it has stored lately.
+/// Header by which the server recognises a message that it has stored recently.
 pub(super) const MESSAGE_ID: &str = "Nats-Msg-Id";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 const EXPECTED_REVISION: &str = "Nats-Expected-Last-Subject-Sequence";
@@ -74,7 +74,8 @@ struct RawMessage {
 }
 
 impl Connection {
-    /// Calls the interface, again if no leader answers. All calls that use this may be repeated.
+    /// Calls the interface, and repeats the call if no leader answers. Every call that uses this
+    /// method must be safe to repeat.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         operation: &str,

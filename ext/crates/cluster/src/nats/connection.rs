@@ -1,7 +1,7 @@
 //! The connection to the server: requests with time limits, subscriptions, refusals.
 //!
-//! A thread of its own drives the connection, so the methods may block every other thread. They must
-//! not be called on a thread of an asynchronous runtime.
+//! A thread of its own drives the connection, so the methods may block the thread that calls them.
+//! That thread must not belong to an asynchronous runtime.
 
 use super::failure::RequestError;
 use super::layout;
@@ -25,7 +25,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Time limit of each method of the bus, except those that get one.
+/// Time limit of each method of the bus that gets no time limit from its caller.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// Time limit of one try of a request. While a stream elects a leader, the servers drop requests.
 pub(super) const TRY: Duration = Duration::from_secs(3);
@@ -41,7 +41,7 @@ const RECONNECT: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(1);
 /// Number of refusals that are remembered for requests that wait.
 const REFUSALS: usize = 256;
-/// Number of times that a task lets the others of the connection run.
+/// Number of times that a task yields, so that the other tasks of the connection run.
 const YIELDS: usize = 8;
 /// Number of messages that a subscription holds before the client drops further ones.
 const HELD: usize = 4096;
@@ -133,7 +133,8 @@ impl Connection {
         self.losses.clone()
     }
 
-    /// Fails if replies cannot come, because the account belongs to another party.
+    /// Fails if the server refused the subscription to replies, because the account belongs to
+    /// another party.
     fn check_inbox(&self) -> Result<(), RequestError> {
         match self.is_deaf.load(Ordering::SeqCst) {
             true => Err(RequestError::Denied {
@@ -181,9 +182,9 @@ impl Connection {
         self.answered(subject, request, limit).await
     }
 
-    /// Asks a consumer for a message. The client finds the request of an answer by its subject, but a
-    /// consumer delivers a message under the subject of the message, so the request gets a
-    /// subscription of its own.
+    /// Asks a consumer for a message. The client matches an answer to its request by the subject of
+    /// the answer, but a consumer delivers a message under the subject of the message. So the
+    /// request gets a subscription of its own.
     pub(super) async fn next_message(
         &self,
         subject: &str,
@@ -237,7 +238,7 @@ impl Connection {
     }
 
     /// Publishes without waiting for an answer. Fails at once while the connection is lost, because
-    /// the client would send the message at a time when it is out of date.
+    /// the client would send the message later, when it is out of date.
     pub(super) async fn send(&self, subject: String, payload: Bytes) -> Result<(), RequestError> {
         let silent = |detail: String| RequestError::Silent { detail };
         if self.client.connection_state() != State::Connected {
@@ -263,8 +264,8 @@ impl Connection {
         let subscriber = subscribed.map_err(|error| RequestError::Silent {
             detail: error.to_string(),
         })?;
-        // The server handles the lines of a connection in their order, so it has answered the
-        // subscription before this request, whatever it answers. Each party may read the hosts.
+        // The server handles the lines of a connection in their order, so a refusal of the
+        // subscription comes before the answer to this request. Each party may send this request.
         let request = format!("$JS.API.STREAM.INFO.{}", layout::HOSTS);
         tokio::select! {
             biased;
@@ -277,8 +278,8 @@ impl Connection {
                 Err(error) => return Err(error),
             },
         }
-        // A task of the client passes the refusal on; it is woken before the answer, and runs while this
-        // one yields.
+        // A task of the client passes the refusal on. It is woken before the answer arrives here,
+        // and runs while the task below yields.
         let yielded = self.runtime.spawn(async {
             for _ in 0..YIELDS {
                 yield_now().await;
@@ -298,7 +299,8 @@ impl Drop for Connection {
     fn drop(&mut self) {
         drop(self.stop.take());
         let thread = self.thread.take();
-        // A task of the connection can be the last owner; its thread cannot wait for itself.
+        // The last owner of this value can be a task of the connection, whose thread cannot wait
+        // for itself.
         if let Some(thread) = thread.filter(|it| it.thread().id() != thread::current().id()) {
             // An error says that the thread has panicked; there is nothing left to close.
             let _ = thread.join();
@@ -341,7 +343,7 @@ impl Observer {
                 if text.contains(&self.inbox) {
                     self.is_deaf.store(true, Ordering::SeqCst);
                 }
-                // Without a receiver no request waits.
+                // This fails only without a receiver: then no request waits for a refusal.
                 drop(self.refusals.send(text));
             }
             _ => {}

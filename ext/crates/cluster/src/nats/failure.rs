@@ -25,7 +25,7 @@ pub(super) mod number {
     pub const NOT_ENABLED: u32 = 10076;
     pub const STORE_FAILED: u32 = 10077;
     pub const WRONG_LAST_SEQUENCE_IN_FLIGHT: u32 = 10164;
-    /// Limits of account and server.
+    /// A limit of the account or the server is reached.
     pub const NO_ROOM: [u32; 4] = [10002, 10023, 10028, 10047];
     /// Too few servers have room for the replicas, or the leader does not know yet which have.
     pub const NO_PEERS: u32 = 10005;
@@ -69,7 +69,7 @@ pub(super) enum RequestError {
         /// What happened.
         detail: String,
     },
-    /// The account may not do it.
+    /// The account may not do what the request asks for.
     #[error("the account may not {action}")]
     Denied {
         /// What was refused.
@@ -81,7 +81,7 @@ pub(super) enum RequestError {
         /// Limit in bytes.
         limit: u64,
     },
-    /// An error that needs no translation.
+    /// An error that [`Self::into_bus`] returns unchanged.
     #[error("{error}")]
     Bus {
         /// The error.
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_of_the_servers_error_selects_the_error_and_its_text_does_not() {
+    fn error_is_selected_by_the_number_of_the_servers_error_and_not_by_its_text() {
         let of = |err_code| {
             let description = "wrong last sequence".to_owned();
             ApiError {

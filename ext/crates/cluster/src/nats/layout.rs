@@ -1,9 +1,10 @@
 //! Names of streams, consumers and subjects on the server.
 //!
-//! Each submitter has three streams of its own. `STREAM.MSG.GET` names the wanted subject in the body of
-//! the request, which permissions cannot restrict, so records of two submitters in one stream would
-//! be readable for both. Ids of messages and bounds belong to a stream, so one submitter could have
-//! messages of another one dropped as copies, or fill their stream.
+//! Each submitter has three streams of its own. `STREAM.MSG.GET` names the wanted subject in the
+//! body of the request, which permissions cannot restrict, so records of two submitters in one
+//! stream would be readable for both. A stream has one set of message ids and one bound, so in a
+//! common stream one submitter could have messages of another one dropped as copies, or fill the
+//! stream.
 
 use crate::bus::ObjectName;
 use crate::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
@@ -56,7 +57,7 @@ pub(super) fn task(queue: &Queue) -> String {
 }
 
 /// Returns the name of a queue's consumer in the stream of its submitter. Names of capabilities have
-/// no `_`.
+/// no `_`, so the `_` separates capability and priority.
 pub(super) fn consumer(queue: &Queue) -> String {
     format!("{}_{}", queue.capability, queue.priority.as_str())
 }

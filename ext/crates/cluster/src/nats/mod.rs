@@ -58,7 +58,7 @@ use std::time::{Duration, Instant};
 /// The methods block. They must not be called on a thread of an asynchronous runtime.
 pub struct NatsBus {
     connection: Arc<Connection>,
-    /// Queues that exist, as far as this process has looked.
+    /// Queues that this process has found to exist.
     known: Mutex<HashSet<Queue>>,
     hints: Mutex<Option<queues::Hints>>,
     /// Number of the last hint that a call of `wait_for_message` has seen.
@@ -81,7 +81,8 @@ impl NatsBus {
     }
 }
 
-/// Locks. A thread that panicked left a cache or counter, which any value of is valid.
+/// Locks, also after a thread panicked while it held the lock: the mutexes protect a cache and a
+/// counter, whose every value is valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -132,7 +133,7 @@ impl Bus for NatsBus {
 
     fn publish(&self, queue: &Queue, key: &RunKey, message_id: &str) -> Result<(), BusError> {
         let connection = &self.connection;
-        // The stream would keep a message that no consumer takes for ever.
+        // A stream keeps a message that no consumer takes for ever, so the queue must exist.
         if !lock(&self.known).contains(queue) {
             connection.block_on(queues::unanswered(connection, queue))?;
             lock(&self.known).insert(queue.clone());
@@ -213,7 +214,7 @@ impl Bus for NatsBus {
         name: &ObjectName,
         content: &mut (dyn Read + Send),
     ) -> Result<(), BusError> {
-        // Read each time: the operator may change it while this process runs.
+        // The limit is read each time: the operator may change it while this process runs.
         let limit = self
             .connection
             .block_on(objects::limit(&self.connection, of))?;

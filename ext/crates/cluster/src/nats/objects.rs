@@ -1,9 +1,9 @@
 //! Objects: numbered parts of one size, and a description that is stored last and makes the object
 //! complete.
 //!
-//! The subject of a part follows from the object's name and its number, so a second upload replaces
-//! parts by the same content, and an upload that was broken off leaves nothing that the next one, or
-//! the removal of the object, does not reach.
+//! The subject of a part follows from the object's name and the number of the part. So a second
+//! upload replaces parts by the same content, and the next upload or the removal of the object also
+//! reaches the parts of an upload that was broken off.
 
 use super::api::Publication;
 use super::connection::Connection;
@@ -99,7 +99,8 @@ pub(super) fn put(
 ) -> Result<(), BusError> {
     let mut on_the_way = VecDeque::new();
     let sent = send_parts(connection, of, name, limit, content, &mut on_the_way);
-    // Parts that are on their way after a failure must not arrive after a later upload.
+    // After a failure, too, wait for the parts on their way: they must not arrive after a later
+    // upload.
     let arrived = on_the_way
         .into_iter()
         .map(|part| arrived(connection, part))
@@ -270,9 +271,9 @@ pub(super) async fn list(
     while let Some((name, read)) = reads.next().await {
         match read {
             Ok(Some(end)) => sizes.insert(name.to_owned(), end.bytes),
-            // It was removed meanwhile.
+            // The object was removed meanwhile.
             Ok(None) => sizes.remove(name),
-            // Listed with the size of its parts, so that it can be removed.
+            // The object stays listed with the size of its parts, so that it can be removed.
             Err(BusError::Unreadable { .. }) => None,
             Err(error) => return Err(error),
         };

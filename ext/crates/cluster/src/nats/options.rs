@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use zeroize::Zeroizing;
 
-/// Failures of options.
+/// Why the options of a connection are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// An address is not `nats://HOST[:PORT]` or `tls://HOST[:PORT]`. The text does not repeat it,
@@ -30,7 +30,7 @@ pub enum OptionsError {
     /// The certificates cannot be used.
     #[error("the certificates of the message server's authority cannot be used: {detail}")]
     Authorities {
-        /// Why.
+        /// Why they cannot be used.
         detail: String,
     },
 }
@@ -130,7 +130,7 @@ impl ServerUrl {
         self.0.clone()
     }
 
-    /// Returns host and port, for messages.
+    /// Returns host and port, for error texts.
     pub(super) fn shown(&self) -> String {
         format!("{}:{}", self.0.host(), self.0.port())
     }
@@ -252,7 +252,7 @@ impl NatsOptions {
         self.servers.iter().map(ServerUrl::address).collect()
     }
 
-    /// Returns hosts and ports, for messages.
+    /// Returns hosts and ports, for error texts.
     pub(super) fn shown(&self) -> String {
         let shown: Vec<String> = self.servers.iter().map(ServerUrl::shown).collect();
         shown.join(", ")
@@ -275,7 +275,7 @@ fn client_config(authorities: Option<&[u8]>) -> Result<ClientConfig, OptionsErro
                 return Err(failed("there is no certificate in PEM".to_owned()));
             }
         }
-        // A machine without certificates can use servers without TLS.
+        // No error if the machine has no certificates: it can use servers without TLS.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn address_of_another_machine_needs_tls() {
+    fn address_of_another_machine_without_tls_is_refused() {
         let new = |text: &str| NatsOptions::new(vec![url(text)], Party::Operator, None, None);
         for text in [
             "nats://127.0.0.1",

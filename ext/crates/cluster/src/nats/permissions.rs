@@ -1,14 +1,14 @@
 //! Rights of the parties on the server.
 //!
-//! Two properties of the server decide what is given:
+//! Two properties of the server decide which rights the parties get:
 //!
 //! - Its answers go to the subject that a request names for replies, whatever the requester may publish.
 //!   Each party can therefore let the JSON of an answer arrive at the others, so every reader checks
 //!   form and origin of a message, and announcements of records are hints only. Consumers and direct
 //!   reads deliver the bare content of messages, so only the operator has these.
 //! - A reply of up to one message to each request that a party received needs no right of its own
-//!   (`allow_responses`). A party may publish to none of the subjects that it subscribes to: it would
-//!   send itself a request, and reply to any subject.
+//!   (`allow_responses`). A party may publish to none of the subjects that it subscribes to:
+//!   otherwise it could send itself a request, and so reply to any subject.
 
 use super::layout;
 use super::options::Party;
@@ -54,7 +54,7 @@ pub fn permissions(party: &Party) -> Permissions {
         },
         Party::Node(node) => Permissions {
             publish: vec![
-                // It writes records and results of all submitters, and puts messages back that are lost.
+                // A node writes records and results of all submitters, and replaces lost messages.
                 "records.*.*".to_owned(),
                 "objects.*.result.>".to_owned(),
                 layout::TASK_SUBJECTS.to_owned(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 const SECOND: u64 = 1_000_000_000;
 /// Time within which the server drops a message whose id it has seen.
 const DUPLICATES: u64 = 120 * SECOND;
-/// Number of delivered messages of a queue without an answer.
+/// Largest number of messages of a queue that are delivered and wait for an answer.
 const DELIVERED: u64 = 10_000;
 /// Time after which the last heartbeat of a node that never came back is removed. Whether a node is
 /// alive does not depend on it.
@@ -74,7 +74,7 @@ pub struct Setup {
 
 /// A stream or consumer to create.
 pub(super) struct Part {
-    /// Name for messages.
+    /// Name for reports and error texts.
     pub shown: String,
     /// Request that returns it.
     pub info: String,

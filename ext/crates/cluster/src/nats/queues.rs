@@ -89,8 +89,8 @@ pub(super) async fn list(connection: &Connection) -> Result<Vec<Queue>, BusError
     Ok(queues)
 }
 
-/// Takes a message without waiting. A lost answer is no lost message: the server delivers it again
-/// after the time for an answer.
+/// Takes a message without waiting. If the reply of the server is lost, the message is not: the
+/// server delivers it again after the time for an answer.
 pub(super) async fn pull(
     connection: &Arc<Connection>,
     queue: &Queue,
@@ -102,7 +102,7 @@ pub(super) async fn pull(
     let answered = connection.next_message(&subject, request, LIMIT).await;
     let message = match answered {
         Ok(message) => message,
-        // A consumer without a leader does not listen either, so look whether it exists.
+        // A consumer without a leader does not listen either, so check whether it exists.
         Err(RequestError::NoResponder) => {
             unanswered(connection, queue).await?;
             return Err(RequestError::NoResponder.into_bus(&shown(queue)));
@@ -132,7 +132,7 @@ pub(super) async fn pull(
         Ok(_) => "it names a run of another submitter".to_owned(),
         Err(error) => error.to_string(),
     };
-    // Delivered again and again, it would keep a place in the queue for ever.
+    // Without this answer, the server would deliver the unreadable message for ever.
     answer(connection, &reply, Bytes::from_static(b"+TERM")).await?;
     Err(unreadable(queue, &problem))
 }

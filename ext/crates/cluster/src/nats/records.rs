@@ -22,7 +22,8 @@ use tokio::time::sleep;
 pub(super) const LARGEST_RECORD: u64 = 64 * 1024;
 /// Largest heartbeat in bytes.
 pub(super) const LARGEST_HOST: u64 = 16 * 1024;
-/// First and last time between two reads after a conflict; together they make two seconds.
+/// First and last pause between two reads after a conflict. Each is twice the one before; together
+/// they make two seconds.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1024);
 /// Number of ranges of a stream that are read at the same time, and the size of a small one.
@@ -125,7 +126,7 @@ pub(super) async fn put(
         return Err(error);
     }
     match conflicting(connection, &record.key, at).await {
-        // An earlier try had no answer. If it stored the record, the conflict is with itself.
+        // An earlier try had no answer. If that try stored the record, it caused the conflict.
         Ok(Some(present)) if repeated && present.value == *record => Ok(present.revision),
         Ok(_) | Err(BusError::Unreadable { .. }) => Err(error),
         Err(failed) => Err(failed),
@@ -186,7 +187,7 @@ pub(super) async fn changed(
 ) -> Result<Changed, BusError> {
     let state = info(connection, of).await?;
     let last = last_number(&state);
-    // Otherwise the operator removed and created the stream: its numbers begin again.
+    // If `after` is larger, the operator has created the stream anew and its numbers begin again.
     let after = if after.0 <= last { after.0 } else { 0 };
     let range = read(connection, of, after, after.saturating_add(most), last).await?;
     Ok(Changed {
@@ -206,7 +207,7 @@ pub(super) async fn ended(
     let info = info(connection, of).await?;
     let now = time_of(&stream, info["ts"].as_str().unwrap_or_default())?;
     let age = time::Duration::try_from(age).unwrap_or(time::Duration::MAX);
-    // Nothing is as old as an age that reaches before the first year.
+    // The age reaches back before the earliest possible time, so no run is that old.
     let Some(latest) = now.checked_sub(age) else {
         return Ok(Vec::new());
     };
@@ -234,7 +235,7 @@ fn last_number(info: &Value) -> u64 {
 
 /// Reads the messages with the numbers from `after` + 1 to `end`; `last` is the last one of the stream.
 /// The stream has the last message of each subject only, so most numbers of a busy stream have none,
-/// and a message that moves while others are read comes after `last`.
+/// and a message that is replaced during the read gets a number after `last`.
 async fn read(
     connection: &Connection,
     of: &SubmitterName,

@@ -7,9 +7,9 @@ const LOWEST: [u32; 3] = [2, 10, 27];
 /// Lowest version of the series 2.11.
 const LOWEST_OF_2_11: [u32; 3] = [2, 11, 1];
 
-/// Refuses a server that an account without rights on streams can make lose them
-/// (CVE-2025-30215: 2.10.27 and 2.11.1 are the first versions without it). Such a server would void
-/// the separation of submitters, so no function of it is tested instead.
+/// Refuses a server on which an account without rights on streams can destroy them (CVE-2025-30215,
+/// repaired in 2.10.27 and 2.11.1), because such a server would void the separation of submitters.
+/// The version decides; no function of the server is tried out.
 ///
 /// # Errors
 /// [`BusError::ServerTooOld`], also for a text that is no version.

@@ -13,10 +13,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// Time after which a record is read again without a hint. The removal of a record gives none, and a
-/// hint that comes while the connection is lost is lost, too.
+/// Time after which a record is read again without an announcement of a change. The removal of a
+/// record is not announced, and an announcement is lost while the connection is lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Number of messages that wait for the caller.
+/// Largest number of messages that wait for the caller.
 const WAITING: usize = 256;
 
 /// Passes the messages of a subscription on. The subscription lives in a task of the connection,

@@ -6,7 +6,7 @@ use crate::trust::UntrustedNode;
 use wp_codebox_artifacts::{AdoptError, ArchiveError, AttestationError, ImportError, MembersError};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why the submitting host does not vouch for a result.
+/// Why the submitting host refuses a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -86,7 +86,7 @@ pub enum ResultError {
         /// What is wrong.
         detail: String,
     },
-    /// The submitting host does not vouch for the result.
+    /// The submitting host refuses the result.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The bundle in the result cannot be read.

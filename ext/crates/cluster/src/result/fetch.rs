@@ -189,8 +189,8 @@ fn same(
     })
 }
 
-/// Fails unless the signer of the answer signed every file and the whole manifest of the bundle, as
-/// one of a sandbox.
+/// Fails unless the signer of the answer signed every file and the whole manifest of the bundle,
+/// and signed it as a bundle of a sandbox, not of a browser.
 fn check_signature(verified: &Verification, signer: &Sha256Hex) -> Result<(), Refusal> {
     let report = &verified.signature;
     let wrong = |detail: &str| {

@@ -29,7 +29,7 @@ pub struct Claim {
 /// A packed result in an unnamed temporary file.
 #[derive(Debug)]
 pub struct PackedResult {
-    /// The object, at its beginning.
+    /// The object; the file position is at its beginning.
     pub file: File,
     /// SHA-256 of the object.
     pub sha256: Sha256Hex,

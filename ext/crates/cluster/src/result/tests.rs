@@ -1,4 +1,4 @@
-//! A result that is taken over, and each kind that is not.
+//! A result that is accepted, and each kind of result that is refused.
 
 use super::*;
 use crate::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
@@ -24,7 +24,7 @@ fn node_name(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-/// A host with its key, and a node or submitter on it.
+/// A host with its signing key: a node or the submitting host.
 struct Host {
     state: tempfile::TempDir,
     key: HostKey,
@@ -221,7 +221,7 @@ impl Cluster {
         }
     }
 
-    /// Packs and stores what a node tells, under the name that the record of this epoch names.
+    /// Packs and stores a result with this content, signed by `host`, as the result of epoch 1.
     fn stored(
         &self,
         story: &Story,
@@ -290,7 +290,7 @@ impl Cluster {
         fetched
     }
 
-    /// Returns the code of the refusal of what the node `one` tells.
+    /// Returns the code with which a result of the node `one` is refused.
     fn refusal(&self, story: &Story) -> ErrorCode {
         let (record, _) = self.stored(story, &self.node, |_| {});
         self.fetch(&record).unwrap_err().code()
@@ -531,7 +531,7 @@ fn archive_whose_files_changed_after_signing_is_refused() {
     let mut plain = Vec::new();
     let mut decoder = flate2::read::GzDecoder::new(&bytes[start..]);
     std::io::Read::read_to_end(&mut decoder, &mut plain).unwrap();
-    // The same length, so that the archive stays one.
+    // The new text has the same length, so that the archive stays valid.
     let at = plain.windows(5).position(|part| part == b"\n+new").unwrap();
     plain[at + 2..at + 5].copy_from_slice(b"bad");
     let changed = [&bytes[..start], &plain].concat();

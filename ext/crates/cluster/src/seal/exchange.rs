@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 /// Salt of the key derivation; it sets this use apart from every other one.
 const SALT: &[u8] = b"wp-codebox/cluster-secrets/v1";
-/// The key encrypts one message, so the nonce need not differ.
+/// Each key encrypts one message only, so a constant nonce is safe.
 const NONCE: [u8; 12] = [0; 12];
 /// Length of the authentication tag in bytes.
 const TAG: usize = 16;

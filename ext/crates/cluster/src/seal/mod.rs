@@ -1,7 +1,8 @@
 //! Values of secrets on their way from the submitter to the node that claimed a run.
 //!
-//! When a task is published, no one knows its node, so a task has names only. After the claim the node
-//! asks ([`SecretRequest`]), and the submitter's broker answers ([`answer_request`]):
+//! When a task is published, its node is not known yet, so the task has only names of secrets.
+//! After the claim the node asks ([`SecretRequest`]), and the submitter's broker answers
+//! ([`answer_request`]):
 //!
 //! - The request has run, epoch, node and a new X25519 public key, signed by the node's host key. The
 //!   broker reads the record and answers only if this process of this node has the claim in this epoch

@@ -1,4 +1,4 @@
-//! Requests and replies that fit, and each way in which they may not.
+//! Requests and replies that are valid, and each way in which they can be invalid.
 
 use super::message::{REQUEST_TYPE, from_bytes, to_bytes};
 use super::*;
@@ -171,7 +171,7 @@ fn request_signed_by_a_key_that_is_not_listed_for_its_node_is_refused() {
         claimed.refusal(forged.message()),
         ErrorCode::ClusterNodeUntrusted
     );
-    // The key of a trusted node is none of another node.
+    // A key that is listed for the node `two` is not accepted for the node `one`.
     let second = (node("two"), stranger.public_half().key_id());
     let first = (node("one"), claimed.key.public_half().key_id());
     claimed.nodes = NodeKeys::new([first, second]);
@@ -214,7 +214,7 @@ fn reply_opens_only_with_the_request_that_it_answers() {
 }
 
 #[test]
-fn request_without_an_answer_is_an_error_of_its_own() {
+fn request_without_an_answer_fails_with_the_code_secret_source_gone() {
     use crate::bus::BusError;
     let claimed = Claimed::new();
     let text = || "x".to_owned();
@@ -258,7 +258,7 @@ fn malformed_messages_are_refused() {
         ("new", 1.into()),
         ("key", "%".into()),
         ("key", "AAAA".into()),
-        // A point of small order would give a secret that everybody knows.
+        // With a point of small order, the shared secret would be the same for every private key.
         ("key", zero.clone().into()),
     ] {
         let mut changed: serde_json::Value = base.clone();

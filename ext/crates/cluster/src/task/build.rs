@@ -1,4 +1,4 @@
-//! Makes a task of a request, on the submitting host.
+//! Makes a task from a request, on the submitting host.
 
 use super::document::{
     ClusterTask, PROVENANCE, SCHEMA, SecretName, TaskAgentBundle, TaskComponent, TaskFile,
@@ -13,7 +13,7 @@ use wp_codebox_contracts::{
 };
 use zeroize::Zeroizing;
 
-/// Values shorter than this are not searched in the document: they occur in ordinary text.
+/// The document is not searched for values shorter than this, which occur in ordinary text.
 const SHORTEST_VALUE: usize = 8;
 
 /// Opens, checks and uploads the directories and files that a request names.
@@ -35,7 +35,7 @@ pub trait InputSource {
 }
 
 impl ClusterTask {
-    /// Makes a task of a request, and separates the values of its secrets. Everything that the
+    /// Makes a task from a request, and separates the values of its secrets. Everything that the
     /// request refers to on this host is uploaded before.
     ///
     /// # Errors
@@ -233,8 +233,8 @@ fn component(
     })
 }
 
-/// Uploads the source of a mount or component; `name` is the name by which the recipe says how a
-/// directory is generated.
+/// Uploads the source of a mount or component. `name` is its name in `made`, the directories that
+/// the recipe generates.
 fn placed(
     source: &str,
     name: &str,

@@ -3,7 +3,7 @@
 //! Invariants: the bytes are those that [`ClusterTask::to_bytes`] writes. A reader serialises what
 //! it read and compares, so members that this version does not know, members in another order and
 //! repeated members are errors at every depth. No member is a path of a host, and the members of the
-//! contracts' types that could be one are empty.
+//! contracts' types that could hold one are empty.
 
 use super::error::TaskError;
 use crate::bus::ObjectName;

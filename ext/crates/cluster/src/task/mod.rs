@@ -1,8 +1,8 @@
 //! Tasks of a cluster: a run's request as a document without host paths and without secrets.
 //!
 //! [`ClusterTask::of_request`] makes the document on the submitting host, and
-//! [`ClusterTask::into_request`] a request of it on a node. Both list every field of a request, so a
-//! new field does not compile before somebody decided about it:
+//! [`ClusterTask::into_request`] makes a request from it on a node. Both functions list every field
+//! of a request, so a new field does not compile before both handle it:
 //!
 //! | fields | in the document |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | `outer_sandbox` | kind and need; a program of the submitting host is refused |
 //! | `parent_tools`, `hold`, `follow_up`, `git: history` of a mount | refused: they need the submitting host |
 //!
-//! Agent presets are named, and the node has the preset's file and program. A mount with `git: auto` gets a
-//! repository on a node as on the submitting host: the document says whether the source lies in a work
-//! tree. `.git` itself is in no layer.
+//! The document names agent presets; their files and programs are on the node. A mount with
+//! `git: auto` gets a repository on a node as on the submitting host: the document says whether the
+//! source lies in a work tree. `.git` itself is in no layer.
 
 mod build;
 mod document;

@@ -1,4 +1,4 @@
-//! Makes a request of a task, on a node.
+//! Makes a request from a task, on a node.
 //!
 //! Invariants: every path of the request is one of the node's settings or lies in a layer of the
 //! task. Only layers may be mounted (`allowed_roots`), so a mistake here is refused by the mount rules
@@ -61,8 +61,9 @@ pub struct NodeSettings {
 type Layers<'l> = BTreeMap<&'l Sha256Hex, &'l str>;
 
 impl ClusterTask {
-    /// Makes a request of the task. `layers` has the directory of each of [`ClusterTask::inputs`],
-    /// `digest` is the digest of the document and `epoch` that of the claim.
+    /// Makes a request from the task. `layers` has the directory of each of
+    /// [`ClusterTask::inputs`], `digest` is the digest of the document and `epoch` that of the
+    /// claim.
     ///
     /// # Errors
     /// [`TaskError::NoLayer`], [`TaskError::NoValue`], and [`TaskError::Unsupported`] for what this

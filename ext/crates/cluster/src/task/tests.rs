@@ -28,7 +28,7 @@ pub(crate) fn minimal_task(layer: &Sha256Hex) -> ClusterTask {
     task
 }
 
-/// Inputs that are digests of their paths. The directory of a digest is `/layers/<digest>`.
+/// Inputs without files: a layer's digest is that of its path; [`layers`] gives its directory.
 #[derive(Debug, Default)]
 struct FakeInputs {
     files: Vec<String>,
@@ -88,7 +88,7 @@ fn paths() -> Value {
     })
 }
 
-/// A request in which every field has a value, except those that no other host can carry out.
+/// A request in which every field has a value, except the fields that need the submitting host.
 fn full_request() -> Value {
     let path = |name: &str| format!("/{CANARY}/{name}");
     json!({
@@ -223,7 +223,7 @@ fn expected(task: &ClusterTask) -> Value {
     ] {
         value["mounts"][index]["source"] = json!(source);
     }
-    // A mount in a work tree asks for what `auto` would have given it.
+    // `auto` is replaced by what it means on the submitting host.
     value["mounts"][0]["git"] = json!("baseline");
     value["mounts"][3]["git"] = json!("none");
     value["mounts"][4]["git"] = json!("none");
@@ -256,7 +256,7 @@ fn every_field_of_a_request_survives_the_way_to_a_node_or_is_replaced() {
 
 #[test]
 fn every_subset_of_the_fields_survives_the_way_to_a_node() {
-    // A request that lacks a field is one without it, so each subset is a request.
+    // Each subset of the optional fields, with the required ones, is a valid request.
     let required = ["schema", "run_id", "site", "paths"];
     let all = full_request();
     let optional: Vec<&String> = all

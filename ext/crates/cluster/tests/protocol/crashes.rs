@@ -28,9 +28,9 @@ const MAX_TRIES: u32 = 3;
 enum Fault {
     /// The process dies before it.
     DiesBefore,
-    /// The process dies after it had its effect.
+    /// The process dies after the server has carried the request out.
     DiesAfter,
-    /// It has its effect, but the answer is lost.
+    /// The server carries the request out, but the answer is lost.
     AnswerLost,
     /// The process stops before it while the next turn of the script is played.
     Stops,
@@ -46,7 +46,7 @@ struct Turn {
     node: u8,
     at: u32,
     fault: Fault,
-    /// What the process believes of the others.
+    /// Whether the process takes the leases of all other processes for expired.
     is_expired: bool,
     /// Whether the host cannot run the task.
     is_released: bool,
@@ -232,7 +232,7 @@ struct Tool<'a>(&'a Process, &'a Claimant);
 
 impl Executor for Tool<'_> {
     fn execute(&self, record: &Record, _: &HeldRun) -> Result<End, ErrorBody> {
-        // Nothing can happen between the claim and this moment.
+        // No request and so no fault comes between the claim and this line.
         let present = self.0.server.present(&record.key);
         assert!(present.is_held_by(self.1, record.epoch), "{present:?}");
         if self.0.turn.is_released {
@@ -387,7 +387,7 @@ proptest! {
 }
 
 #[test]
-fn task_that_ends_every_process_it_meets_ends_after_the_allowed_tries() {
+fn task_that_kills_every_process_that_runs_it_ends_after_the_allowed_tries() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let record = record(&run, MAX_TRIES);
@@ -464,7 +464,7 @@ fn objects_are_confirmed_between_record_and_message_and_a_refused_run_leaves_no_
 }
 
 #[test]
-fn key_of_another_task_is_refused_and_the_run_stays_as_it_is() {
+fn same_key_with_another_task_is_refused_and_the_run_stays_as_it_is() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let first = record(&run, MAX_TRIES);

@@ -1,4 +1,4 @@
-//! A message server in memory that watches over the rules of the protocol.
+//! A message server in memory that checks the rules of the protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};

@@ -63,7 +63,7 @@ impl Hash for World {
 enum Action {
     /// The server delivers the message to a node; also while another one has it.
     Deliver(usize),
-    /// A node does its next step. Where it asks for a lease, the lease is this.
+    /// A node does its next step. The flag says whether the lease that it asks for is expired.
     Go(usize, bool),
     /// A node dies and starts again.
     Die(usize),

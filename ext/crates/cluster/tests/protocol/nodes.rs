@@ -76,7 +76,7 @@ fn ended(server: &Memory, key: &RunKey) -> Record {
         }
     });
     let record = record.unwrap();
-    // Also a follower that comes late is told of the last claim, and of each one at most once.
+    // A follower sees each claim at most once, and the last claim even if it comes late.
     assert_eq!(epochs.last(), Some(&record.epoch));
     assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
     record
@@ -124,7 +124,7 @@ fn three_nodes_run_every_task_once() {
 }
 
 #[test]
-fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_nothing() {
+fn run_of_a_node_without_heartbeats_is_taken_over_and_its_late_end_is_ignored() {
     let server = Memory::default();
     let (started, starts) = mpsc::channel();
     let (go, gate) = mpsc::channel::<()>();
@@ -145,7 +145,7 @@ fn run_of_a_node_that_stops_beating_is_taken_over_and_its_late_end_counts_for_no
         scope.spawn(|| {
             let (notices, noticed) = mpsc::channel();
             let notices = Mutex::new(notices);
-            // It never beats again after it has joined.
+            // This node sends no heartbeat after it has joined.
             let times = Times {
                 beat: Duration::from_secs(3_600),
                 ..TIMES

@@ -102,7 +102,7 @@ pub fn capable(id: &str, price_model: PriceModel) -> Capabilities {
     all
 }
 
-/// Returns a request without wishes.
+/// Returns a request with the default policy and the weakest needs.
 pub fn plain() -> RouteRequest {
     RouteRequest {
         policy: RoutePolicy::default(),
@@ -175,7 +175,7 @@ pub fn random_host(random: &mut Random, id: HostId) -> HostRecord {
     record
 }
 
-/// Returns a request whose wishes name these hosts.
+/// Returns a random request whose policy and needs may name these hosts.
 pub fn random_request(random: &mut Random, hosts: &[HostId]) -> RouteRequest {
     let mut named = random.some(hosts);
     let fallback = named.split_off(random.below(named.len() + 1));

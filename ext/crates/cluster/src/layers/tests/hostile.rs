@@ -1,8 +1,8 @@
-//! Streams that no packing writes.
+//! Layer streams that packing never writes.
 
 use super::*;
 
-/// A stream by hand. Names may be anything.
+/// A layer stream built by hand. Names are not checked.
 #[derive(Clone)]
 struct Stream(Vec<u8>);
 
@@ -37,8 +37,8 @@ impl Stream {
     }
 }
 
-/// Unpacks below a directory with a file beside the target, and checks that nothing else is there
-/// afterwards than a complete layer.
+/// Unpacks into a new directory beside a file. Checks that the file is unchanged and that a stream
+/// that is refused leaves no directory.
 fn unpack_alone(bytes: &[u8], digest: &Sha256Hex) -> Result<Unpacked, LayerError> {
     let work = temporary();
     std::fs::write(work.path().join("beside"), "untouched").unwrap();
@@ -175,7 +175,7 @@ fn truncated_or_changed_layer_is_refused_at_every_place_and_leaves_nothing() {
     for length in 0..whole.len() {
         assert!(unpack_alone(&whole[..length], &digest).is_err(), "{length}");
     }
-    // The digest covers the layer up to its end record.
+    // The digest does not cover bytes after the end record, so they must be refused.
     let more = stream.clone().raw(b"x");
     let error = unpack_alone(&gzip(&more.0), &digest).unwrap_err();
     assert!(matches!(error, LayerError::Damaged { .. }), "{error}");
@@ -217,7 +217,7 @@ fn names_that_are_not_utf8_keep_their_bytes() {
         .file(b"\x80\xff", b"1")
         .link(b"\xfe", b"\xff\x80")
         .end();
-    // 0xfe is after 0x80.
+    // The names are in the order of their bytes: 0x80, 0xfe.
     let digest = wp_codebox_artifacts::sha256(&stream.0);
     let into = work.path().join("l");
     let bytes = gzip(&stream.0);

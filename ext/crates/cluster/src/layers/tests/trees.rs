@@ -131,8 +131,8 @@ fn at(root: &Path, path: &[u8]) -> std::path::PathBuf {
     root.join(OsStr::from_bytes(path))
 }
 
-/// Writes a tree; `backwards` with entries in the opposite order, and with other mode bits that do
-/// not count.
+/// Writes a tree. `backwards` writes the entries in the opposite order, with mode bits that differ
+/// but do not change the digest.
 pub(super) fn write_tree(root: &Path, tree: &Tree, backwards: bool) {
     std::fs::create_dir(root).unwrap();
     let mut rows: Vec<_> = tree.0.iter().collect();
