@@ -12,10 +12,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
 /// including those of the message around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// Maximum nesting depth of a value that this extension returned to PHP: that of the JSON parser,
-/// and the document around it.
+/// Maximum nesting depth of a value that this extension returned to PHP before: 128 levels of the
+/// JSON parser and 8 of the document around it.
 const MAX_OWN_DEPTH: usize = 136;
-/// How many times more values and text such a value may have than an argument.
+/// Factor by which the limits of values and text of such a value exceed those of an argument.
 const OWN_FACTOR: usize = 64;
 /// Maximum number of values in one PHP argument, nested ones included.
 pub(crate) const MAX_VALUES: usize = 500_000;

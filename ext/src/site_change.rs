@@ -51,7 +51,8 @@ fn read<T: serde::de::DeserializeOwned>(
     map: Map<String, Value>,
     name: &str,
 ) -> Result<T, ErrorBody> {
-    // The error of serde may quote a value, and a cookie is a secret; only the place is named.
+    // The error of serde may quote a value, and values such as cookies are secret, so only `name`
+    // is reported.
     serde_json::from_value(Value::Object(map)).map_err(|_| {
         let message = format!("{name} has a missing, unknown or malformed member; see the stub of WPCodebox\\Native\\Changes");
         ErrorBody::new(ErrorCode::InputInvalid, message)

@@ -529,7 +529,7 @@ ELSEWHERE = {
     "wp_codebox_wasi_output_too_large": f"{WASI}/limits.rs: output_beyond_the_limit_ends_the_call_after_exactly_the_limit",
     "wp_codebox_wasi_trap": f"{WASI}/limits.rs: traps_are_reported_with_their_name",
     "wp_codebox_wasi_exit_invalid":
-        f"{WASI}/limits.rs: module_has_the_exit_statuses_0_to_123_and_cannot_pretend_an_error_of_the_runner",
+        f"{WASI}/limits.rs: exit_statuses_0_to_123_are_passed_on_and_a_module_cannot_fake_an_error_of_the_runner",
     "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_and_leaves_nothing",
     # Needs several hosts.
     "wp_codebox_route_no_capacity": "ext/crates/routing/tests/decisions.rs: request_that_only_busy_hosts_meet_fails_with_no_capacity",

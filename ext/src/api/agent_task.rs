@@ -26,7 +26,7 @@ impl AgentTask {
         Self
     }
 
-    /// Returns the input of a task with only the fields of a task.
+    /// Converts the accepted forms of a task's input to the fields of a task.
     pub(crate) fn input(input: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let task = normalise_task(input.object("input")?)?;

@@ -1,4 +1,4 @@
-//! `WPCodebox\Native\ChangeLock`: shows whether the PHP request that changes a site is alive.
+//! `WPCodebox\Native\ChangeLock`: lets only one PHP request at a time change files of a site.
 
 use crate::arguments::Text;
 use crate::guard::guard;

@@ -71,7 +71,7 @@ impl Batch {
                 let status = rules::row_status(&end);
                 batch.settle(status, &end);
                 let mut row = with_status(batch.head(at), status);
-                // The row of a run has the task as its agent read it.
+                // For a task with a run, the caller adds `task_input` from `AgentTask::row`.
                 if !end.contains_key("run") {
                     row.insert("task_input".to_owned(), batch.task_input(at));
                 }

@@ -9,16 +9,16 @@ use wasmtime::Engine;
 /// Time that an interrupted module has to return before the process ends.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A running deadline; dropping it stops it.
+/// A running deadline; dropping the value stops it.
 pub struct Deadline {
     wall_ms: u64,
-    /// The thread waits for the end of this channel.
+    /// The thread ends when this sender is dropped.
     _running: Sender<()>,
 }
 
 impl Deadline {
     /// Starts a thread that interrupts the modules of `engine` after `wall_ms` milliseconds, and
-    /// calls `end` if this does not stop the deadline.
+    /// calls `end` if the returned value still exists [`GRACE`] later.
     pub fn start(
         engine: &Engine,
         wall_ms: u64,

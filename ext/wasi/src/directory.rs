@@ -46,7 +46,7 @@ impl FromStr for Directory {
             Some((paths, "rw")) => (paths, Access::Write),
             _ => return Err(DirectoryError::Access),
         };
-        // The last one: a host path may contain `=`, and a guest path does not.
+        // Splits at the last `=`, because a host path may contain `=`.
         let (host, guest) = paths.rsplit_once('=').ok_or(DirectoryError::Form)?;
         if host.is_empty() {
             return Err(DirectoryError::Form);

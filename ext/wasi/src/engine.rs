@@ -9,8 +9,8 @@ use wasmtime::{Config, Engine, ModuleVersionStrategy};
 /// Stack of a module in bytes; deeper recursion is a trap.
 const STACK: usize = 512 << 10;
 
-/// Creates the engine. Proposals that make results depend on the host (threads, relaxed SIMD with
-/// the host's rounding, the payload of a NaN) are off or made deterministic.
+/// Creates the engine. WebAssembly proposals that make results depend on the host (threads, relaxed
+/// SIMD with the host's rounding, the payload of a NaN) are off or made deterministic.
 pub fn engine() -> Result<Engine, RunnerError> {
     let mut config = Config::new();
     config

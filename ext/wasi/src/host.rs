@@ -10,9 +10,9 @@ use wp_codebox_contracts::{WasiGrant, WasiTool};
 
 /// Bytes that one element of a table takes at most.
 const ELEMENT: usize = 16;
-/// Step of a clock that is not granted, in nanoseconds.
+/// Step of the clock of a tool without the grant for clocks, in nanoseconds.
 const STEP: u64 = 1_000_000;
-/// Seed of random bytes that are not granted.
+/// Seed of the random bytes of a tool without the grant for random bytes.
 const SEED: &[u8] = b"wp-codebox-wasi random bytes of a tool without the grant, version 1";
 
 /// Counts the memory of a call. A growth over the limit ends the call: an allocator that gets no
@@ -129,7 +129,8 @@ pub fn set_grants(builder: &mut WasiCtxBuilder, tool: &WasiTool) {
     }
 }
 
-/// Returns 64 KiB that look random, the same ones for the same number; they repeat after that.
+/// Returns 64 KiB of pseudo-random bytes, always the same for equal `number`. The generator repeats
+/// them endlessly.
 fn seeded(number: u8) -> Vec<u8> {
     (0..2048_u32)
         .flat_map(|block| {

@@ -1,9 +1,10 @@
 //! `wp-codebox-wasi`: runs WASI tools, which are WebAssembly modules with a definition.
 //!
 //! A call gives the tool its input, its output and the named directories, and nothing else. Exit
-//! status of `run`: 0 to 123 from the module; 124 at the deadline and 125 at every other error,
-//! and then the last line of standard error is one JSON object with code, message, hints and data.
-//! A module cannot forge one of the two: an exit status above 123 is an error of its own.
+//! status of `run`: 0 to 123 from the module; 124 at the deadline and 125 at every other error, and
+//! then the last line of standard error is one JSON object with code, message, hints and data. A
+//! module cannot fake the status 124 or 125: if it exits with more than 123, that is a separate
+//! error.
 //!
 //! The runtime is the first boundary around a tool. The second one is the guest in which an agent's
 //! tools run, or the process wrapper around this program on the host.
@@ -118,7 +119,7 @@ fn exit_line(status: u8) -> String {
 
 fn last_line(line_start: bool, line: &str) {
     let before = if line_start { "" } else { "\n" };
-    // Without a reader of standard error, the exit status still says that there is no answer.
+    // A write error is ignored: without a reader of standard error, the exit status must suffice.
     let _ = writeln!(std::io::stderr(), "{before}{line}");
 }
 
@@ -180,7 +181,8 @@ fn run(
     let stdout = BoundedOutput::new(std::io::stdout(), limits.output_bytes);
     let stderr = BoundedOutput::new(std::io::stderr(), limits.output_bytes);
     let at_deadline = stderr.clone();
-    // It starts before the module is compiled: compiling and reading the input count as well.
+    // The deadline starts before the module is compiled, so that it covers compiling and reading
+    // the input too.
     let deadline = Deadline::start(engine, limits.wall_ms, move |error| {
         report(&error, at_deadline.at_line_start().unwrap_or(false));
         std::process::exit(i32::from(error.exit_status()));

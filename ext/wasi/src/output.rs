@@ -75,7 +75,7 @@ impl OutputStream for BoundedOutput {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        // Also at the limit: the next write must fail, not wait.
+        // Never 0, even at the limit: the next write must fail, not wait.
         Ok(64 << 10)
     }
 }

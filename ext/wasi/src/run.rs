@@ -73,8 +73,8 @@ impl Call<'_> {
                     &mut guest.wasi
                 })
                 .and_then(|()| {
-                    // The runtime's own function reports statuses from 126 on as an error without
-                    // a type, which cannot be told from other errors.
+                    // Replaces the runtime's `proc_exit`, which reports statuses from 126 on as an
+                    // untyped error that looks like any other error.
                     linker
                         .allow_shadowing(true)
                         .func_wrap(imports::PREVIEW_1, "proc_exit", exit)
@@ -189,7 +189,7 @@ fn exit(status: i32) -> wasmtime::Result<()> {
     Err(I32Exit(status).into())
 }
 
-/// Statuses above 123 belong to the runner, so that a module cannot pretend an error of it.
+/// Statuses above 123 belong to the runner, so that a module cannot fake an error of the runner.
 fn exit_status(status: i32) -> Result<u8, RunnerError> {
     u8::try_from(status)
         .ok()

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name that stands in compiled code.
+    /// Returns the name in the header of compiled code.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Module => "module",

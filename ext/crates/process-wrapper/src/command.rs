@@ -12,7 +12,8 @@ pub struct HostCommand {
     pub args: Vec<String>,
     /// All environment variables of the program.
     pub env: BTreeMap<String, String>,
-    /// Working directory; `/` if absent. Inside a wrapper, a path there.
+    /// Working directory, `/` if absent: a path inside the wrapper, or a host path without a
+    /// wrapper.
     pub cwd: Option<String>,
     /// Symbolic links inside the wrapper.
     pub links: Vec<Link>,
@@ -37,7 +38,7 @@ pub struct Mount {
     pub host: String,
     /// Absolute path inside the wrapper.
     pub target: String,
-    /// Name of the path in audit records, where no host path may stand.
+    /// Name of the path in audit records, which must not contain host paths.
     pub label: String,
     /// Whether the program may change the path.
     pub access: MountAccess,
@@ -59,7 +60,7 @@ pub enum MountAccess {
 pub enum Presence {
     /// The wrapper does not start the program.
     Required,
-    /// The wrapper leaves the path out; the program reports it in terms of its caller.
+    /// The wrapper leaves the path out, and the program inside reports that it is missing.
     Optional,
 }
 
@@ -79,7 +80,8 @@ pub struct WrappedCommand {
 }
 
 impl WrappedCommand {
-    /// Returns the command for the standard library: with this environment only.
+    /// Returns the command for the standard library; its only environment variables are those of
+    /// `env`.
     #[must_use]
     pub fn to_std(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);

@@ -116,7 +116,8 @@ impl ProcessSandbox for GvisorRoot {
     }
 }
 
-/// Returns the options of every call: no rights of the caller, and only a loopback interface.
+/// Returns the options of every call: runsc needs no root, and the program gets only a loopback
+/// interface.
 fn fixed() -> [String; 2] {
     ["--rootless", "--network=none"].map(str::to_owned)
 }

@@ -1,8 +1,8 @@
 //! Makes the directory that gVisor shows as its root.
 //!
-//! runsc has no option for single mounts. So the root is a directory with a copy of each file that
-//! the program reads, and with the directory that it changes. The caller makes this directory at
-//! its place below the root before, as a copy of its own.
+//! runsc has no option for single mounts, so the root is a directory. It contains a copy of each
+//! file that the program reads, and the directory that the program may change. The caller has
+//! created that directory below the root before, as a copy for this call.
 
 use crate::bubblewrap::program_inside;
 use crate::command::{HostCommand, MountAccess};

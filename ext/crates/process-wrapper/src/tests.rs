@@ -265,7 +265,7 @@ fn standard_command_has_the_arguments_and_only_the_environment_of_the_wrapped_on
         shown.contains("MARK=set") && !shown.contains("CARGO"),
         "{shown}"
     );
-    // Positive control: without the variable it is not there.
+    // Control: without the variable, the output does not contain it.
     command.env.clear();
     assert!(!run(&command).contains("MARK"));
 }

@@ -46,8 +46,8 @@ enum Paths {
 }
 
 impl ToolCall {
-    /// Returns the command for a wrapper of this kind. Without a wrapper the runner gets host paths,
-    /// inside one the paths there. The environment is empty.
+    /// Returns the command for a wrapper of this kind. Without a wrapper the runner gets host
+    /// paths, otherwise paths inside the wrapper. The environment is empty.
     #[must_use]
     pub fn command(&self, kind: OuterSandboxKind) -> HostCommand {
         let mount = |host: &str, target: &str, access| Mount {
@@ -109,7 +109,8 @@ impl ToolCall {
     }
 
     fn arguments(&self, paths: Paths) -> Vec<String> {
-        // With the last line of `--confirm`, the caller knows that not the wrapper has failed.
+        // The last line that `--confirm` prints shows that the exit status is not that of a failed
+        // wrapper.
         let mut args = ["run", "--confirm"].map(str::to_owned).to_vec();
         let seen = |host: &str, inside: &str| {
             match paths {

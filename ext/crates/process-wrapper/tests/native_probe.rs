@@ -1,6 +1,6 @@
-//! Each wrapper really run, with a native program that attacks: `tests/wasi/probe.c`. A module's own
-//! failure would prove nothing about the wrapper, so the probe is the program that a broken runtime
-//! would be.
+//! Runs a native program that attacks, `tests/wasi/probe.c`, in each wrapper. A WASI module would
+//! already fail in the runtime and prove nothing about the wrapper, so the probe stands for a
+//! runtime that an attacker controls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Tests may panic.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ fn probe(kind: OuterSandboxKind) -> BTreeMap<String, String> {
     assert!(built.success());
     fs::create_dir_all(path("root/work")).unwrap();
     fs::create_dir(path("runsc")).unwrap();
-    // As root the probe reads the file that only root can read; another user has no such file.
+    // For root, the secret is a file that only root can read; for another user, the test creates
+    // one.
     let secret = if rustix::process::geteuid().is_root() {
         "/etc/shadow".to_owned()
     } else {
@@ -103,7 +104,7 @@ fn native_probe_reaches_secret_socket_and_files_only_without_a_wrapper() {
         for what in ["secret", "socket", "outside", "outside on the host"] {
             assert_ne!(inside[what], "yes", "{kind:?} {what}: {inside:?}");
         }
-        // The probe works: what the command gives it, it can use.
+        // Control: the probe can use what the command gives it.
         for what in ["fork", "work", "work on the host"] {
             assert_eq!(inside[what], "yes", "{kind:?} {what}: {inside:?}");
         }

@@ -116,8 +116,8 @@ pub fn command_program(
     })
 }
 
-/// Returns the command line of a PHP program that reads a call of a command on its standard input. Its
-/// first process only starts and supervises a second one, so it needs no configuration and no extensions.
+/// Returns the command line of a PHP program that reads the call of a command from standard input.
+/// `-n`: the process only starts and supervises a second one and needs no settings or extensions.
 #[must_use]
 pub fn guest_command(path: &str) -> Vec<String> {
     words(&["php", "-n", path])
@@ -180,7 +180,7 @@ fn diagnostics(
         let number = given(name).and_then(|value| value.parse().ok());
         number.unwrap_or(otherwise).min(limit)
     };
-    // The only kind that the registry accepts, however often the list names it.
+    // `wpdb-queries` is the only kind of diagnostics that the registry accepts.
     let told = json!({
         "capture": "wpdb-queries",
         "maxItems": most("diagnostics-max-items", 100, DIAGNOSTICS_ITEMS),

@@ -56,7 +56,8 @@ pub enum RunDirError {
         /// Maximum number of runs of the site that may be alive.
         limit: usize,
     },
-    /// A process of this host has the run, so it cannot be repeated now.
+    /// Another process of this host executes, settles or removes the run, so the run cannot be
+    /// started again now.
     #[error("another process of this host has the run {run_id} already")]
     Alive {
         /// Id of the run.
@@ -116,8 +117,8 @@ impl RunDir {
     /// site are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
     /// refused because of another call that is refused itself.
     ///
-    /// A run of a cluster keeps its id when its submitter repeats it, so its new directory replaces
-    /// that of an earlier attempt which has ended.
+    /// A cluster run that is submitted again keeps its id, so its new directory replaces the
+    /// directory of the earlier attempt if that has ended.
     pub fn create(
         state: &StateDir,
         site: &SiteId,
@@ -162,8 +163,9 @@ impl RunDir {
         })
     }
 
-    /// Takes the id of a run that does not exist, with a final record that says why it never
-    /// started. A supervisor that gets a request with this id afterwards cannot create the run.
+    /// Reserves the id of a run that does not exist: creates its directory with a final record that
+    /// says why the run never started. A supervisor that gets a request with this id afterwards
+    /// cannot create the run.
     ///
     /// # Errors
     /// When the run exists or is being created, or the record cannot be written.
@@ -255,8 +257,8 @@ fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), Run
     if fs::exists(marker).map_err(&failed)? {
         return Err(alive());
     }
-    // A run of this host alone stays, and the caller fails to create its directory. A supervisor that
-    // died before it wrote the record left no work in it.
+    // The directory of a run that belongs to no cluster stays, so the caller fails to create it. If
+    // the supervisor died before it wrote a record, the record from settling has an empty `work`.
     let is_earlier = |work: &RecordedWork| work.is_placed || *work == RecordedWork::default();
     if !RunRecord::read(path).is_some_and(|record| is_earlier(&record.work)) {
         return Ok(());
@@ -264,8 +266,8 @@ fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), Run
     let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
         return Err(alive());
     };
-    // The rename first: a directory that is removed in part would look like a damaged run. A
-    // garbage collection removes one that stays under the other name.
+    // The rename comes first, because a partly removed directory would look like a damaged run. If
+    // the removal fails, a later garbage collection removes the renamed directory.
     let hidden = path.with_file_name(format!("{REMOVING}{run_id}"));
     fs::rename(path, &hidden)
         .and_then(|()| fs::remove_dir_all(&hidden))

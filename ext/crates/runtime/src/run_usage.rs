@@ -1,8 +1,9 @@
-//! What the guests of a run use: counted while they run, stored in `usage.json` of the run
-//! directory.
+//! Resource usage of the guests of a run: measured while they run, stored in `usage.json` of the
+//! run directory.
 //!
-//! The supervisor of a held sandbox writes the file every [`WRITE_INTERVAL`] and once more after its
-//! last guest has ended. If it dies, the file has everything up to the last write.
+//! The supervisor of a held sandbox (one kept open for clients) writes the file every
+//! [`WRITE_INTERVAL`] and once more after its last guest has ended. If the supervisor dies, the
+//! file has the usage up to the last write.
 
 use crate::run_record::replace_file;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// File with the use of a held sandbox.
+/// File with the resource usage of a held sandbox.
 pub(crate) const USAGE_FILE: &str = "usage.json";
 /// Time between two samples of a guest's memory and disk.
 pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -81,16 +82,16 @@ impl UsageMeter {
     }
 }
 
-/// Use of all guests of one run together.
+/// Resource usage of all guests of one run together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunUsage {
-    /// Milliseconds from the start of the run to this record.
+    /// Milliseconds from the start of the run to the time of this measurement.
     pub alive_ms: u64,
     /// CPU time of guests in milliseconds; `None` without a cgroup.
     pub cpu_ms: Option<u64>,
     /// Memory over time in byte seconds: the sum of sampled sizes, each times the time to the next
-    /// sample. Use between two samples is unknown. The size of one sample is that of
+    /// sample. Use between two samples is unknown. Each sample measures the same memory as
     /// `peak_memory_bytes`.
     pub memory_byte_seconds: u64,
     /// Number of samples behind `memory_byte_seconds`.
@@ -106,7 +107,8 @@ pub struct RunUsage {
 }
 
 impl RunUsage {
-    /// Reads the use of a run; `None` if there is no valid file. A run that was not held has none.
+    /// Reads the resource usage of a run; `None` if there is no valid file. A run that was not held
+    /// has none.
     #[must_use]
     pub fn of_run(run: &Path) -> Option<Self> {
         let mut bytes = Vec::new();
@@ -116,8 +118,9 @@ impl RunUsage {
     }
 }
 
-/// Writes the use of a run into its directory until it is dropped, and then one last time. Write
-/// errors are ignored: a full disk must not end a sandbox.
+/// Thread that writes the resource usage of a run into its directory. When this value is dropped,
+/// the thread writes one last time and ends. Write errors are ignored: a full disk must not end a
+/// sandbox.
 #[derive(Debug)]
 pub struct UsageRecord {
     stop: Option<Sender<()>>,
@@ -163,7 +166,7 @@ impl UsageRecord {
 
 impl Drop for UsageRecord {
     fn drop(&mut self) {
-        // The end of the sender ends the wait of the thread.
+        // Dropping the sender wakes the thread, which then ends.
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

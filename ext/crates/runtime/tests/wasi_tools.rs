@@ -234,7 +234,8 @@ fn registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty() {
     assert_eq!(error.code(), ErrorCode::WasiRegistryFailed);
 }
 
-/// The stand-in compiles only in a locked registry: in a registration, and when a run compiles.
+/// The stand-in for the runner fails to compile unless the registry is locked. This test compiles
+/// in a registration and in a run.
 #[test]
 fn registry_is_locked_while_a_module_is_compiled_and_free_afterwards() {
     let rig = rig();
@@ -246,7 +247,8 @@ fn registry_is_locked_while_a_module_is_compiled_and_free_afterwards() {
     rustix::fs::flock(&registry, rustix::fs::FlockOperation::LockExclusive).unwrap();
 }
 
-/// What processes leave that are killed while they register, remove or compile a tool, made by hand.
+/// Creates by hand what processes leave that are killed while they register, remove or compile a
+/// tool.
 #[test]
 fn leftovers_of_killed_processes_and_code_of_old_engines_are_removed_by_the_next_add() {
     let rig = rig();
@@ -268,7 +270,7 @@ fn leftovers_of_killed_processes_and_code_of_old_engines_are_removed_by_the_next
         names.sort();
         names
     };
-    // Control: a list neither removes nor shows them.
+    // Control: listing the tools neither removes nor shows the leftovers.
     assert_eq!(rig.ids(), ["css.lint"]);
     assert_eq!(rig.entries(), 3);
     rig.add("css.fix", b"\0asm fix").unwrap();

@@ -28,7 +28,7 @@ pub struct Actor {
     pub name: String,
 }
 
-/// A text that names no actor.
+/// Error for a text that is not an actor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not an actor; write adm, agt or atm, a colon, and 1 to 64 letters, digits, '.', '_' or '-', for example atm:nightly"

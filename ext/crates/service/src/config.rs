@@ -31,7 +31,7 @@ pub struct ServiceConfig {
     pub retention: Duration,
     /// Number of events that are kept.
     pub events: u64,
-    /// Collector of spans; `None`: there are none.
+    /// Collector of spans; `None`: no spans are exported.
     pub otlp: Option<OtlpEndpoint>,
 }
 
@@ -48,7 +48,7 @@ pub struct Bounds {
     pub file: usize,
     /// Time for the head of a request, and for the next request of an open connection.
     pub head_time: Duration,
-    /// Time without a byte of a body.
+    /// Longest pause between two parts of a body.
     pub body_idle: Duration,
     /// Time for a whole body.
     pub body_time: Duration,

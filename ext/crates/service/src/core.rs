@@ -29,7 +29,7 @@ pub(crate) const THREADS: usize = 2 * CALLS + WAITS + 192;
 /// so it cannot keep the others waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pool {
-    /// The records.
+    /// Reads and writes of the records.
     Records,
     /// Short calls to extensions and the host.
     Calls,

@@ -1,8 +1,8 @@
 //! Prices and credits of sandboxes, through the crate `ledger`. Without a price table there are no
 //! quotes; without a ledger nothing is reserved.
 //!
-//! A reservation is durable before the record of its sandbox exists. After a crash between both,
-//! [`Credits::reconcile`] releases it.
+//! A reservation is durable before the record of its sandbox exists. After a crash between these
+//! two writes, [`Credits::reconcile`] releases it.
 
 use crate::clock::now_ms;
 use crate::extension::SandboxUsage;
@@ -165,7 +165,8 @@ fn key(record: &SandboxRecord) -> Result<SandboxKey, ErrorBody> {
     SandboxKey::new(record.id()).map_err(|e| e.body())
 }
 
-/// Converts what an extension measured. It is `estimated` if the lifetime is unknown.
+/// Converts the usage that an extension measured; it is marked `estimated` if its lifetime is
+/// unknown.
 fn measured(usage: &SandboxUsage) -> Usage {
     let time = match usage.alive_ms {
         Some(alive) => Usage::alive(alive),

@@ -2,8 +2,9 @@
 //!
 //! A delivery is a POST of the event's document with the header `WP-Codebox-Signature: t=T,v1=S`:
 //! `S` is the HMAC-SHA256 of `T.BODY` with the webhook's key, in hexadecimal. Every answer from 200
-//! to 299 ends it. After a failure the next attempt is later, at most [`ATTEMPTS`] in all. A
-//! delivery may arrive twice, after a crash between the answer and its record; the event's id tells.
+//! to 299 ends it. After a failure the next attempt is later, at most [`ATTEMPTS`] in all. After a
+//! crash between the answer and its record, a delivery arrives twice; a receiver recognizes it by
+//! the id of the event.
 
 use crate::api::may_read;
 use crate::auth::{Principal, Scopes};
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_by_four_and_end_at_an_hour() {
+    fn pauses_grow_fourfold_up_to_one_hour() {
         let seconds = |attempts| pause(Duration::from_secs(5), attempts).as_secs();
         assert_eq!(
             (1..=8).map(seconds).collect::<Vec<_>>(),

@@ -314,7 +314,7 @@ pub trait Extension: Send + Sync {
     /// says that a sandbox never started.
     ///
     /// # Errors
-    /// When the sandbox exists, or may still come to exist; the server then looks again.
+    /// When the sandbox exists, or may still come to exist; the server then tries again.
     fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
         let _ = sandbox;
         Ok(())
@@ -356,8 +356,8 @@ pub trait Extension: Send + Sync {
     /// `wp_codebox_resource_not_found` when there is no such file.
     fn read_file(&self, sandbox: &SandboxId, path: &str) -> Result<Vec<u8>, ErrorBody>;
 
-    /// Writes a file, or deletes it if `content` is `None`. `base_sha256` is the digest of the
-    /// content that must be there now; empty: no file.
+    /// Writes a file, or deletes it if `content` is `None`. `base_sha256` is the digest that the
+    /// present content must have; empty: the file must not exist.
     ///
     /// # Errors
     /// A conflict when the present content has another digest.

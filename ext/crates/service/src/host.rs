@@ -1,12 +1,12 @@
-//! What the service needs of the machine beside sandboxes: profiles, and today's runs and
-//! artifacts. The command line implements it with the functions of its own commands.
+//! What the service needs of the machine besides sandboxes: profiles, and the runs and artifacts of
+//! the command line. The command line implements it with the functions of its own commands.
 
 use crate::actor::Actor;
 use crate::profile::ProfileDocument;
 use serde_json::Value;
 use wp_codebox_contracts::ErrorBody;
 
-/// Runs on a page.
+/// Page of a list of runs or artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Number of rows to leave out, newest first.

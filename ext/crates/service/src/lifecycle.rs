@@ -2,7 +2,8 @@
 //!
 //! The record is written before the extension is called, and every step is repeated after a crash:
 //! a sandbox that is `requested` was never passed to its extension and is provisioned; one that is
-//! `provisioning` is looked up, and provisioned again if its extension does not know it; one that is `destroying` is torn down again.
+//! `provisioning` is looked up, and provisioned again if its extension does not know it; one that
+//! is `destroying` is torn down again.
 
 use crate::actor::Actor;
 use crate::clock::{now_ms, parse_rfc3339};
@@ -22,12 +23,12 @@ use SandboxState::{
 /// Longest pause between two attempts to tear a sandbox down.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Whether this server passed the sandbox to its extension itself.
+/// Server process from which the sandbox was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The sandbox was requested from this server process.
+    /// This process.
     New,
-    /// An earlier server process stored it.
+    /// An earlier process, which stored its record.
     Restart,
 }
 
@@ -117,8 +118,8 @@ pub(crate) async fn transition(
     }
 }
 
-/// Ends the span of a sandbox that became ready or ended. It begins with the request, so the first
-/// one shows how long the sandbox took to start.
+/// Ends a span when a sandbox becomes ready, and another one when it ends. Both begin at the
+/// request, so `sandbox.start` shows how long the sandbox took to start.
 fn trace(core: &Core, record: &SandboxRecord) {
     let (name, status) = match record.state {
         Ready => ("sandbox.start", Status::Unset),
@@ -148,8 +149,8 @@ fn trace(core: &Core, record: &SandboxRecord) {
     });
 }
 
-/// Ends the reservation of a sandbox in a final state. If the process dies before it, the next one
-/// does it when it opens the ledger.
+/// Ends the reservation of a sandbox in a final state. If this process dies first, the next one
+/// ends it when it opens the ledger.
 async fn close(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
     let record = record.clone();
     core.blocking(Pool::Records, move |core| core.credits.close(&record))
@@ -178,8 +179,8 @@ async fn provision(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
 }
 
 /// Finds out whether an earlier process provisioned the sandbox. If its extension does not know it,
-/// that process was killed in the middle of the call. What it started may still come up, so the call
-/// is repeated: an extension makes one sandbox of both.
+/// that process was killed in the middle of the call. What it started may still come up, so the
+/// call is repeated: an extension makes one sandbox of both calls.
 async fn look_up(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
     match view(core, record).await {
         Ok(_) => return Ok(()),

@@ -21,7 +21,7 @@ pub(crate) enum ListenerError {
         /// Path of the socket.
         path: PathBuf,
     },
-    /// There is something else at the path.
+    /// The path is another kind of file.
     #[error("{path:?} exists and is no socket; choose another path")]
     NoSocket {
         /// Path of the socket.
@@ -135,8 +135,9 @@ fn bind_unix(path: &Path, access: SocketAccess) -> Result<Kind, ListenerError> {
         }
         Ok(_) | Err(_) => {}
     }
-    // The socket gets its mode under another name: under its own, no process could connect in between,
-    // because connecting needs write permission.
+    // Group and mode are set under a temporary name, before the rename: a client that found the
+    // socket under its own name earlier could not connect, because connecting needs write
+    // permission.
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(format!(".{}", std::process::id()));
     let hidden = PathBuf::from(hidden);

@@ -44,7 +44,7 @@ impl Gauge {
     }
 }
 
-/// Numbers of one operation and status.
+/// Requests of one operation and status: their number and total time.
 #[derive(Debug, Default, Clone, Copy)]
 struct Requests {
     count: u64,
@@ -74,8 +74,8 @@ impl Metrics {
         row.microseconds = row.microseconds.saturating_add(microseconds);
     }
 
-    /// Returns all numbers as text. `states` are the sandboxes by state, `queued` the deliveries
-    /// that wait.
+    /// Returns all numbers as text. `states` are the numbers of sandboxes by state, `queued` is the
+    /// number of deliveries that wait.
     pub(crate) fn text(&self, states: &[(String, u64)], queued: u64, last_event: u64) -> String {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {

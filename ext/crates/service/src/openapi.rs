@@ -154,8 +154,8 @@ fn content(body: Body) -> Option<Value> {
         ),
         Body::Lines => {
             let lines = json!({"type": "string", "description": "Lines of JSON: `{type: started, execution_id}`, `{type: output, stream, text | base64}`, then `{type: exited, code?, signal?, end, reason?, duration_ms}` or `{type: error, error}`."});
-            // The same bytes under both names: code generators leave out an answer whose media type
-            // they do not know.
+            // The same bytes under two media types: code generators leave out an answer whose media
+            // type they do not know.
             return Some(json!({LINES: {"schema": lines}, "text/plain": {"schema": lines}}));
         }
         Body::Events => (
@@ -189,7 +189,7 @@ fn schema(name: &str) -> Option<Value> {
     convert(&mut schema);
     if let Value::Object(members) = &mut schema {
         members.remove("$schema");
-        // As a base address it would change the meaning of references.
+        // `$id` is a base URI: references would be resolved against it.
         if let Some(id) = members.remove("$id") {
             members.insert("x-schema-id".to_owned(), id);
         }
@@ -197,8 +197,8 @@ fn schema(name: &str) -> Option<Value> {
     Some(schema)
 }
 
-/// Converts what draft-04 writes in another way: exclusive bounds are flags there and numbers in
-/// 2020-12. Types that include `null` are lists in both.
+/// Converts draft-04 to 2020-12: exclusive bounds are flags in draft-04 and numbers in 2020-12.
+/// Types that include `null` are lists in both.
 fn convert(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
@@ -220,7 +220,7 @@ fn convert(schema: &mut Value) {
             _ => {}
         }
     }
-    // Without `items` every array fits; code generators want it said.
+    // Without `items` any array is valid, but code generators require the member.
     let is_array = match members.get("type") {
         Some(Value::String(kind)) => kind == "array",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),

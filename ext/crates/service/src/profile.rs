@@ -24,7 +24,7 @@ pub struct ProfileDocument {
     pub scope_default: SandboxScope,
     /// Lifetime if the caller requests none, in milliseconds.
     pub ttl_default_ms: u64,
-    /// Maximum lifetime with all extensions, in milliseconds.
+    /// Maximum total lifetime, however often it is extended, in milliseconds.
     pub ttl_max_ms: u64,
     /// Names of the profile's secrets.
     pub secret_names: Vec<String>,

@@ -33,7 +33,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Pause after `accept` failed, for example because the process has no free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Size of a connection's buffer that hyper requires at least.
+/// Smallest size of a connection's buffer that hyper accepts.
 const LEAST_BUFFER: usize = 8192;
 
 /// A server that is ready to run.

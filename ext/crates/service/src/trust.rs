@@ -1,9 +1,9 @@
 //! Trust in the certificate of another service whose operator named the certificates to trust.
 //!
-//! `openssl req -x509` marks a self-signed certificate as that of an authority. webpki refuses such
-//! a certificate as that of a server, even if it is the trusted one itself. Here it is accepted if
-//! the server sends exactly a certificate of the file: its key is then known, and no authority
-//! decides anything.
+//! `openssl req -x509` marks a self-signed certificate as a CA certificate. webpki refuses a CA
+//! certificate as server certificate, even if it is itself a trusted one. This verifier accepts it
+//! if the server sends exactly a certificate of the operator's file: its key is then known, and no
+//! CA decides anything.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,7 +13,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// Verifier that trusts named certificates, as authorities or as those of a server.
+/// Verifier that trusts the given certificates, as CA or as server certificates.
 #[derive(Debug)]
 pub(crate) struct NamedCertificates {
     chains: Arc<WebPkiServerVerifier>,
@@ -38,8 +38,8 @@ impl NamedCertificates {
     }
 }
 
-/// Returns whether webpki refused a certificate only because it is that of an authority. webpki
-/// checks the dates of a certificate before that.
+/// Returns whether webpki refused a server certificate only because it is a CA certificate. webpki
+/// has checked the dates of the certificate before.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
         return false;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
-    /// A self-signed certificate of an authority, as `openssl req -x509` makes it.
+    /// A self-signed CA certificate, as `openssl req -x509` makes it.
     fn authority(change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
         let mut params = CertificateParams::new(vec!["far.example".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! Directories of a call, and the tools that Rust compiles.
+//! Directories of a call, and the tools that are compiled from Rust.
 
 use crate::fixture::Tool;
 use std::fs;
@@ -89,7 +89,7 @@ fn directory_that_the_definition_does_not_allow_is_refused() {
         .refused("wasi_directory_refused");
 }
 
-/// The runner of the cases has the variable MARK.
+/// The fixture starts the runner with the environment variable MARK.
 #[test]
 fn module_sees_no_environment_variable() {
     let ended = Tool::built("hostile").run(&["--", "environment"]);

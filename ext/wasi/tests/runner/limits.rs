@@ -40,7 +40,7 @@ fn fuel_of_the_same_call_is_the_same_in_each_run() {
     }
 }
 
-/// A subscription of poll_oneoff at 64: a clock, one hour.
+/// Writes a subscription for `poll_oneoff` to address 64: a timer of one hour.
 #[test]
 fn module_that_sleeps_in_the_host_ends_at_its_deadline() {
     let sleep = "
@@ -90,7 +90,7 @@ fn output_beyond_the_limit_ends_the_call_after_exactly_the_limit() {
         ended.refused("wasi_output_too_large");
         match name {
             "stdout" => assert_eq!(ended.stdout.len(), 10_500),
-            // The runner's own line follows on a line of its own.
+            // The error of the runner follows on a line of its own.
             _ => assert_eq!(ended.stderr.find("\n{\"code\"").unwrap(), 10_500),
         }
     }
@@ -117,7 +117,7 @@ fn traps_are_reported_with_their_name() {
 }
 
 #[test]
-fn module_has_the_exit_statuses_0_to_123_and_cannot_pretend_an_error_of_the_runner() {
+fn exit_statuses_0_to_123_are_passed_on_and_a_module_cannot_fake_an_error_of_the_runner() {
     for status in [0, 1, 123] {
         let start = format!("(call $exit (i32.const {status}))");
         Tool::wat(&command(&start)).run(&[]).ended(status);

@@ -124,7 +124,7 @@ fn definition_with_a_path_into_a_site_or_an_unknown_member_is_refused() {
     }
 }
 
-/// Prints 32 random bytes and the time, as they are.
+/// Prints 32 random bytes and two clock readings, each byte mapped to one of 64 ASCII characters.
 const OBSERVE: &str = "
     (drop (call $random (i32.const 64) (i32.const 32)))
     (drop (call $clock (i32.const 0) (i64.const 0) (i32.const 96)))

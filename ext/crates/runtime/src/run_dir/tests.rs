@@ -73,7 +73,7 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
 }
 
 #[test]
-fn id_of_a_forestalled_run_cannot_be_created_and_a_run_that_exists_cannot_be_forestalled() {
+fn forestalled_run_cannot_be_created_and_an_existing_run_cannot_be_forestalled() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -90,7 +90,7 @@ fn id_of_a_forestalled_run_cannot_be_created_and_a_run_that_exists_cannot_be_for
     RunDir::create(&state, &site, &new(2), 8).unwrap_err();
     let record = RunRecord::read(&temp.path().join(format!("state/sites/s/runs/{}", run(2))));
     assert_eq!(record.unwrap().outcome, Some(Outcome::Failed));
-    // Nothing counts as active.
+    // Both runs are settled, so none is alive or dead.
     assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
 }
 
@@ -194,7 +194,7 @@ fn run_start_above_the_limit_is_refused_until_a_run_ends() {
 }
 
 #[test]
-fn run_of_a_cluster_is_repeated_under_its_id_after_it_has_ended_and_a_run_of_this_host_is_not() {
+fn ended_cluster_run_can_be_repeated_under_its_id_and_a_run_of_this_host_cannot() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -215,7 +215,7 @@ fn run_of_a_cluster_is_repeated_under_its_id_after_it_has_ended_and_a_run_of_thi
         .unwrap();
     let second = RunDir::create(&state, &site, &placed, 8).unwrap();
     assert!(!second.path().join("first").exists());
-    // Its supervisor dies; then that of a third attempt, before it has written its record.
+    // The supervisor of the second attempt dies, then that of a third one before it has a record.
     drop(second);
     assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
     let third = RunDir::create(&state, &site, &placed, 8).unwrap();

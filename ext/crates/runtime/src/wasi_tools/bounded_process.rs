@@ -1,5 +1,5 @@
-//! Runs a program with a limit of its time and its output, without a thread: callers change the ids
-//! of this process while it has one thread.
+//! Runs a program with a limit of its time and its output, without starting a thread: callers
+//! change the user and group ids of this process, which works only while it has one thread.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -40,7 +40,7 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> io::Result<Option<F
     }))
 }
 
-/// Reads both streams until the program has ended; `None` if it has not at `until`.
+/// Reads both streams until the program has ended; `None` if it still runs at `until`.
 fn read(child: &mut Child, until: Instant) -> io::Result<Option<[Vec<u8>; 2]>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pidfd = pidfd_open(pid.ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
@@ -64,7 +64,8 @@ fn read(child: &mut Child, until: Instant) -> io::Result<Option<[Vec<u8>; 2]>> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        // Checked before the streams are read: they then have everything that it wrote.
+        // Checked before the streams are read: if the program has ended, the read gets all of its
+        // output.
         let ended = !fds[0].revents().is_empty();
         for stream in &mut streams {
             stream.drain()?;
@@ -77,7 +78,7 @@ fn read(child: &mut Child, until: Instant) -> io::Result<Option<[Vec<u8>; 2]>> {
 
 /// One output of the program.
 struct Stream {
-    /// `None` after its end.
+    /// `None` after the end of the stream.
     fd: Option<OwnedFd>,
     bytes: Vec<u8>,
 }
@@ -93,7 +94,7 @@ impl Stream {
         })
     }
 
-    /// Reads what is there, and drops what is beyond [`OUTPUT`].
+    /// Reads what is available, and drops what exceeds [`OUTPUT`].
     fn drain(&mut self) -> io::Result<()> {
         let mut buffer = [0; 8192];
         while let Some(fd) = &self.fd {
@@ -102,7 +103,8 @@ impl Stream {
                 Ok(count) => {
                     let room = OUTPUT - self.bytes.len();
                     self.bytes.extend_from_slice(&buffer[..count.min(room)]);
-                    // Back to `poll`, whose caller checks the deadline: a program may write without end.
+                    // Returns, so that the caller checks the deadline: a program may write without
+                    // end.
                     if room == 0 {
                         return Ok(());
                     }

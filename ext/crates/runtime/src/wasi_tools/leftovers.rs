@@ -32,8 +32,9 @@ pub(super) fn lock(directory: &Path, owner: Uid) -> Result<OwnedFd, WasiRegistry
     }
 }
 
-/// Removes unfinished directories, and from the tools' directories unfinished files and code that
-/// was not compiled for the engine `key`. The caller holds the lock, so no other process works on them.
+/// Removes unfinished directories. In the directories of tools, also removes unfinished files, and
+/// code that was compiled for another engine than `key`. The caller holds the lock, so no other
+/// process works on these files.
 pub(super) fn sweep(directory: &Path, key: &str) -> Result<(), WasiRegistryError> {
     for path in entries(directory)? {
         let name = path.file_name().unwrap_or_default().as_bytes();

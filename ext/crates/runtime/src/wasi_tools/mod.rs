@@ -2,8 +2,9 @@
 //!
 //! Layout: `tools/<id>/definition.json`, `tools/<id>/module.wasm`, and compiled code in
 //! `tools/<id>/<sha256 of the module>-<key of the engine>.cwasm`. A tool appears and disappears by
-//! one rename. A registration removes what killed ones have left. Every use checks that no other user could have changed the files and that the module
-//! has the digest of the definition. Guests see copies, so no guest can write here.
+//! one rename. A registration also removes what killed processes have left. Every use checks that
+//! no other user could have changed the files and that the module has the digest of the definition.
+//! Guests see copies, so no guest can write here.
 
 mod bounded_process;
 mod error;

@@ -36,7 +36,7 @@ impl WasiRunner {
         }
     }
 
-    /// Returns the runner with another time limit for compiling a module than 60 seconds.
+    /// Replaces the default time limit of 60 seconds for compiling a module.
     #[must_use]
     pub fn with_compile_time(self, compile_time: Duration) -> Self {
         Self {

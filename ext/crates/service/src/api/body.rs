@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use wp_codebox_contracts::{ErrorCode, hex};
 
-/// A JSON document of the table's body type. Unknown members are errors.
+/// A request body, parsed from JSON. Unknown members are errors.
 #[derive(Debug)]
 pub(crate) struct Json<T> {
     pub value: T,
@@ -44,8 +44,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Core>> for Json<T> {
     }
 }
 
-/// Reads a document. The message names an unknown or missing member, but quotes no value: a value
-/// may be a secret.
+/// Parses a document. The error message names an unknown or missing member, but quotes no value: a
+/// value may be a secret.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(bytes).map_err(|error| {
         let said = error.to_string();
@@ -93,11 +93,12 @@ pub(crate) async fn read(request: Request, most: usize, bounds: &Bounds) -> ApiR
     }
 }
 
-/// Largest body that is read before the request is judged, in bytes.
+/// Largest body, in bytes, that is read before the request is checked.
 const SMALL: u64 = 64 * 1024;
 
-/// Reads a small body of a known length, so that a refusal reaches a client that is still sending it:
-/// an answer before the end of the body closes the connection. Other bodies are left as they are.
+/// Reads a small body of a known length before the request is checked: an answer before the end of
+/// the body closes the connection, so a client that still sends would not get a refusal. Other
+/// bodies are not read here.
 pub(crate) async fn receive_small(request: &mut Request, bounds: &Bounds) -> ApiResult<()> {
     if !announced(request.headers()).is_some_and(|length| (1..=SMALL).contains(&length)) {
         return Ok(());
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_body_is_received_before_the_request_is_judged_and_a_large_one_is_left() {
+    async fn small_body_is_read_before_the_request_is_checked_and_a_large_one_is_not() {
         for (length, is_small) in [(3, true), (100_000, false)] {
             let (sent, asked) = (vec![b'x'; length], Arc::new(AtomicBool::new(false)));
             let seen = Arc::clone(&asked);

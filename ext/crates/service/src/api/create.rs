@@ -18,7 +18,7 @@ use wp_codebox_contracts::{ErrorCode, HostId, SandboxScope, Service, hex};
 use wp_codebox_ledger::AccountId;
 use wp_codebox_routing::{Decision, HostRecord, RouteRequest, decide};
 
-/// Reasons of a decision in answers, records and events.
+/// Maximum number of reasons of a routing decision in answers, records and events.
 const REASONS: usize = 20;
 /// Maximum size of `consumer` as JSON in bytes.
 const CONSUMER: usize = 4096;
@@ -64,8 +64,8 @@ fn duration(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(scale)
 }
 
-/// What a request says about the workspace. The profile defines it; a request repeats it, so that
-/// a client that expects another one is refused.
+/// The workspace that a client expects. The profile defines mode and access; a request that expects
+/// other values is refused.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkspaceInput {
@@ -74,7 +74,7 @@ pub(super) struct WorkspaceInput {
     source: Option<String>,
 }
 
-/// Body of the creation of a sandbox.
+/// Body of a request that creates a sandbox.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateInput {
@@ -116,7 +116,7 @@ impl CreateInput {
         ))
     }
 
-    /// Returns the consumer, which is echoed and written into events.
+    /// Returns the client's object `consumer`, which the answer repeats and the events contain.
     pub(super) fn consumer(&self) -> ApiResult<Option<Value>> {
         match &self.consumer {
             None => Ok(None),
@@ -150,7 +150,7 @@ pub(super) async fn profile(
     let profile = core
         .blocking(Pool::Calls, move |core| core.host.profile(&reference))
         .await??;
-    // The host may know a profile by another name than its id, for example by a file's.
+    // The host may accept another name for a profile than its id, for example a file name.
     if profile.id == id {
         return Ok(profile);
     }
@@ -248,7 +248,8 @@ fn source(
     }
     match asked.source {
         None => Ok(None),
-        // A directory of the host is readable in the sandbox with the rights of this service.
+        // Administrators only: the sandbox reads the host directory with the rights of this
+        // service.
         Some(source)
             if principal.scopes.allow_any(Scope::HostsWrite) && principal.is_administrator() =>
         {
@@ -277,7 +278,7 @@ pub(super) fn choose(core: &Core, request: &RouteRequest) -> ApiResult<Decision>
     Ok(decide(request, &hosts, &core.capabilities()))
 }
 
-/// Completes the needs of a profile by those of a request.
+/// Returns the routing needs of a profile, restricted to the host of a snapshot if one is used.
 pub(super) fn route_request(
     profile: &ProfileDocument,
     snapshot_host: Option<HostId>,
@@ -295,12 +296,12 @@ pub(super) fn route_request(
 pub(super) struct Placed<'a> {
     pub profile: &'a ProfileDocument,
     pub account: Option<String>,
-    /// Host of the snapshot with which it starts.
+    /// Host that stores the snapshot with which the sandbox starts.
     pub snapshot_host: Option<HostId>,
 }
 
-/// Stores a sandbox and starts it: its route, its reservation, then the record. Returns the record
-/// of an earlier request if the key is taken by an equal one.
+/// Chooses a host, reserves the credits, stores the record and starts the sandbox. If an earlier
+/// request with an equal body used the key, returns the record of its sandbox.
 pub(super) async fn store(
     core: &Arc<Core>,
     provision: Provision,
@@ -312,7 +313,7 @@ pub(super) async fn store(
     let request = route_request(place.profile, place.snapshot_host);
     let account = place.account;
     let turn = core.placement.lock().await;
-    // Another request with this key may have been stored while this one waited.
+    // Another request with this key may have been stored while this one waited for the lock.
     if let Some(key) = key.clone()
         && let Some(claim) = core.records(move |store| store.claim(&key)).await?
     {
@@ -361,7 +362,8 @@ pub(super) async fn store(
                     Ok((record, claim))
                 }
                 Err(error) => {
-                    // If this fails as well, the next start of the service releases it.
+                    // If this fails as well, the next start of the service releases the
+                    // reservation.
                     let _ = core
                         .credits
                         .release(&record, "the record could not be written");

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 use std::time::Duration;
 use wp_codebox_contracts::hex;
 
-/// Longest time for which `Prefer: wait` is granted.
+/// Longest time in seconds for which `Prefer: wait` is granted.
 const LONGEST_WAIT: u64 = 300;
 
-/// Returns the document of a sandbox. `consumer` is that of the request which is answered; it is
-/// stored in events only.
+/// Returns the document of a sandbox. `consumer` comes from the request that is being answered,
+/// because the record does not contain it.
 pub(super) fn sandbox(record: &SandboxRecord, consumer: Option<&Value>) -> Value {
     let request = &record.provision;
     let id = record.id();
@@ -125,7 +125,7 @@ pub(super) fn wait(headers: &HeaderMap) -> ApiResult<Option<Duration>> {
     Ok(None)
 }
 
-/// Says in the answer that the request waited.
+/// Adds the header `Preference-Applied` to the answer if the request waited.
 pub(super) fn waited(mut response: Response, wait: Option<Duration>) -> Response {
     let Some(wait) = wait else {
         return response;

@@ -1,8 +1,8 @@
 //! The stream of events.
 //!
-//! A stream reads pages of stored events and sends them when the client reads. Nothing is queued
-//! for a slow client, so it costs no memory; after `Last-Event-ID` it continues without a loss or a
-//! repetition, because the ids are those of the records.
+//! A stream reads pages of stored events and sends them when the client reads. No event is queued
+//! in memory for a slow client. A client that sends `Last-Event-ID` continues without a loss or a
+//! repetition, because event ids are those of the stored events.
 
 use super::guard::Caller;
 use super::records::visible;
@@ -31,7 +31,7 @@ const PAGE: usize = 100;
 /// Pause after which a comment keeps the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Whether the stream waits for further events.
+/// Whether the stream waits for new events (`End`) or ends after the stored ones (`Now`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follow {
     End,
@@ -50,7 +50,7 @@ struct Reader {
     _counted: Counted,
 }
 
-/// Counts the stream while it is open.
+/// Lowers the gauge of open streams when it is dropped.
 struct Counted(Arc<Core>);
 
 impl Drop for Counted {
@@ -69,7 +69,8 @@ pub(super) async fn stream(
     if let Some(id) = &sandbox {
         visible(&core, &principal, Scope::EventsRead, id).await?;
     }
-    // A browser sends the last id with the same address again, so the header comes first.
+    // A browser that reconnects repeats the query and adds the header, so the header takes
+    // precedence.
     let last = match headers.get("last-event-id") {
         None => args.number("after"),
         Some(id) => {
@@ -80,7 +81,7 @@ pub(super) async fn stream(
     let changes = core.store.watch_events();
     let after = match (last, &sandbox) {
         (Some(after), _) => after,
-        // All events of one sandbox are few.
+        // One sandbox has few events, so its stream starts at the first one.
         (None, Some(_)) => 0,
         (None, None) => core.records(|store| store.last_event()).await?,
     };

@@ -25,9 +25,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, OutputStream};
 
 /// Media type of the answer.
 pub(crate) const LINES: &str = "application/x-ndjson";
-/// Media type of the same answer for clients that ask for it: code generators know no other text.
+/// Media type of the same answer for generated clients that do not know `application/x-ndjson`.
 const TEXT_LINES: &str = "text/plain; charset=utf-8";
-/// Lines that wait for a client which does not read. The program blocks when they are full.
+/// Maximum number of lines queued for a client that does not read. Then the program blocks.
 const WAITING: usize = 8;
 /// Maximum number of bytes of output in one line.
 const CHUNK: usize = 64 * 1024;
@@ -121,7 +121,7 @@ pub(super) async fn exec(
         running.metrics.execs.down();
         drop(permit);
     }));
-    // An error before the program started is the answer itself.
+    // An error before the program started becomes the HTTP answer.
     let first = lines.recv().await.ok_or_else(|| {
         Problem::new(
             ErrorCode::Internal,

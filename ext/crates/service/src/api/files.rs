@@ -20,7 +20,7 @@ use wp_codebox_contracts::hex;
 /// Maximum length of a path in bytes.
 const LONGEST: usize = 4096;
 
-/// Returns the guest path of an address.
+/// Returns the absolute guest path for the file path in a URL.
 fn guest_path(path: &str) -> ApiResult<String> {
     let fits = !path.is_empty()
         && path.len() < LONGEST
@@ -126,7 +126,8 @@ async fn change(
     Ok(Json(written))
 }
 
-/// Returns the digest of the content that must be there now; empty if there must be no file.
+/// Returns the digest that the present content must have; empty if the file must not exist; `None`
+/// if the request accepts any content.
 fn base(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let refused = || {
         Problem::invalid(

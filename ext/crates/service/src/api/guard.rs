@@ -71,8 +71,8 @@ pub(crate) async fn guard(
     response
 }
 
-/// Returns the span of a request. It ends with the head of the answer. Names are those of
-/// OpenTelemetry's conventions for HTTP servers.
+/// Returns the trace span of a request, which ends with the head of the answer. Its attributes have
+/// the names of OpenTelemetry's conventions for HTTP servers.
 fn span(
     operation: &Operation,
     parent: Parent,

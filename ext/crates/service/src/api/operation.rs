@@ -24,7 +24,7 @@ impl Verb {
         }
     }
 
-    /// Returns the member of an OpenAPI path item.
+    /// Returns the name of the method in an OpenAPI path item.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -80,7 +80,7 @@ impl Parameter {
 /// Body of a request or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// There is none.
+    /// No body.
     None,
     /// JSON of the schema in `abilities/schemas` with this short name.
     Json(&'static str),

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use wp_codebox_routing::Decision;
 
-/// Reasons in the answer to a dry run.
+/// Maximum number of reasons in the answer to a dry run of the routing.
 const REASONS: usize = 1000;
 
-/// Body of a dry run and of a quote.
+/// Body of a request for a dry run of the routing or for a price quote.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RouteInput {

@@ -62,7 +62,7 @@ pub(super) async fn rows(
     .await
 }
 
-/// Writes an event about a sandbox whose state stays, and changes its record.
+/// Changes the record of a sandbox without a change of its state, and writes an event about it.
 pub(super) async fn noted(
     core: &Arc<Core>,
     record: &SandboxRecord,

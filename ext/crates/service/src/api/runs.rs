@@ -24,7 +24,7 @@ async fn ask(
     Ok(Json(document))
 }
 
-/// The lists of runs and artifacts page by the number of rows to leave out.
+/// In lists of runs and artifacts, `after` is the number of rows to skip.
 fn page(args: &Args) -> Page {
     let offset = args.number("after").unwrap_or_default();
     Page {

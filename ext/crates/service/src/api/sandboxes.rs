@@ -211,7 +211,7 @@ pub(super) async fn recreate(
         record.provision.profile_version
     );
     let profile = create::profile(&core, &principal, Scope::SandboxesCreate, &reference).await?;
-    // The sandbox is made from the profile as it was, which the old record holds.
+    // The new sandbox starts from the profile text in the old record, so that text must be current.
     if profile.sha256 != record.provision.profile_sha256 {
         return Err(Problem::new(
             ErrorCode::PreconditionFailed,
@@ -238,7 +238,7 @@ pub(super) async fn recreate(
     answer(&core, record, &claim, None, wait).await
 }
 
-/// Body of an extension of the lifetime.
+/// Body of a request that extends the lifetime.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExtendInput {

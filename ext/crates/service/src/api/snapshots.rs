@@ -1,5 +1,5 @@
-//! Handlers of snapshots. A snapshot belongs to the sandbox of which it was taken: who may not use
-//! that sandbox cannot learn that the snapshot exists.
+//! Handlers of snapshots. A snapshot belongs to the sandbox of which it was taken: a principal that
+//! may not use that sandbox cannot learn that the snapshot exists.
 
 use super::body::Json as Input;
 use super::document::sandbox;

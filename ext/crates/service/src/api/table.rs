@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_description_and_health_are_open_without_a_token() {
+    fn only_the_openapi_document_and_health_checks_are_open_without_a_token() {
         let open: Vec<_> = OPERATIONS
             .iter()
             .filter(|row| matches!(row.access, Access::Public))

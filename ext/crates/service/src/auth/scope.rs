@@ -100,7 +100,7 @@ pub enum ScopeError {
         /// The text, shortened.
         text: String,
     },
-    /// There are too many.
+    /// There are too many scopes.
     #[error("a token has at most 64 scopes, not {count}; use groups such as sandboxes:*")]
     TooMany {
         /// Number of scopes.
@@ -257,7 +257,7 @@ impl Grant {
             }
             Self::One { scope, profile } => (*scope == wanted, profile),
         };
-        // A group that is limited to a profile covers only those of its operations that have one.
+        // A group that is limited to a profile covers only operations that can be limited to one.
         let fits = fits && (limit.is_none() || wanted.has_profile());
         fits && match (limit, asked) {
             (Some(limit), Some(asked)) => limit == asked,

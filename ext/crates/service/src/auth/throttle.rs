@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Number of tokens from which full, unused buckets are dropped.
+/// With more buckets than this, those without a request for a minute are removed; they are full.
 const CROWDED: usize = 1024;
 
 /// Limits of one token.
@@ -28,7 +28,7 @@ impl From<(u32, u32)> for Limits {
 /// State of one token. The bucket starts full and refills evenly.
 #[derive(Debug)]
 struct Bucket {
-    /// Requests that may be made at once.
+    /// Number of requests that are allowed now.
     level: f64,
     at: Instant,
 }

@@ -355,7 +355,8 @@ fn snapshot(subject: &Subject, ids: Ids<'_>) -> Outcome {
         }
         let unknown = extension.restore(id, "snap_ffffffffffffffffffffffffffffffff", &by);
         must(unknown.is_err(), "an unknown snapshot was restored")?;
-        // A running sandbox may hold on to the snapshot that it was restored to.
+        // While a sandbox runs, the snapshot to which it was restored may be in use and not
+        // removable.
         let ended = extension.teardown(id, &by, "the snapshot is removed");
         ended.map_err(|e| said("teardown", &e))?;
         for _ in 0..2 {

@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Spans of one request.
+/// Maximum number of spans in one request.
 const BATCH: usize = 512;
 /// Time for one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two requests, in which further spans arrive.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Time for what is left when the server stops.
+/// Time to export the queued spans when the server stops.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Exports until the server stops, and then what is left. A request that fails is not repeated: its
-/// spans count as dropped.
+/// Exports spans until the server stops, and then those that are still queued. A request that fails
+/// is not repeated: its spans count as dropped.
 ///
 /// # Errors
 /// When the HTTP client cannot be made.

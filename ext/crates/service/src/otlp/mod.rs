@@ -19,7 +19,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Spans that wait for the exporter.
 const QUEUE: usize = 4096;
 
-/// Address of a collector: its base URL, without the path of the signal.
+/// Address of a collector: its base URL, without the path `/v1/traces`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtlpEndpoint(String);
 
@@ -53,7 +53,7 @@ impl OtlpEndpoint {
 /// Kind of a span, as OTLP numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A step of the server's own.
+    /// Work that the server does on its own.
     Internal = 1,
     /// An answered request.
     Server = 2,
@@ -74,7 +74,7 @@ pub(crate) struct Span {
     pub kind: Kind,
     pub began: SystemTime,
     pub status: Status,
-    /// Texts by the names of OpenTelemetry's conventions.
+    /// Text attributes, named by OpenTelemetry's conventions.
     pub texts: Vec<(&'static str, String)>,
     pub numbers: Vec<(&'static str, i64)>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Span {
 /// Trace to which a span belongs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// It begins a trace.
+    /// No parent: the span begins a trace.
     #[default]
     None,
     /// The span of the caller, from the header `traceparent`.
@@ -131,7 +131,7 @@ struct Finished {
     ended: SystemTime,
 }
 
-/// Where spans go. Without a collector they go nowhere.
+/// Sends finished spans to the queue of the exporter; `None` without a collector.
 #[derive(Debug)]
 pub(crate) struct Tracer(Option<Sender<Finished>>);
 
@@ -176,7 +176,7 @@ impl Tracer {
     }
 }
 
-/// Returns a time as the text of nanoseconds since 1970, which OTLP's JSON has.
+/// Returns a time as the text of nanoseconds since 1970, the form in OTLP's JSON.
 fn nanoseconds(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_nanos().to_string()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn collector_address_is_a_base_url_and_its_error_does_not_show_it() {
+    fn collector_address_is_a_base_url_and_parse_errors_do_not_show_it() {
         let traces = |text: &str| OtlpEndpoint::parse(text).unwrap().traces();
         assert_eq!(
             traces("http://127.0.0.1:4318"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn span_beyond_the_queue_is_dropped_and_without_a_collector_none_is_stored() {
+    fn span_is_dropped_when_the_queue_is_full_and_ignored_without_a_collector() {
         let span = || Span {
             parent: Parent::None,
             name: "getSandbox",

@@ -71,7 +71,8 @@ impl Sending {
 /// Client of one service.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// Taken when the client is dropped: a runtime must not be dropped on its own threads.
+    /// Taken out and shut down in `drop`: tokio panics when a runtime is dropped on an async
+    /// thread.
     runtime: Option<Runtime>,
     http: reqwest::Client,
     base: String,
@@ -222,8 +223,8 @@ async fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, ErrorBody
     Ok(bytes)
 }
 
-/// Returns the error that the other service reported. What it says about our token is not the
-/// fault of the client here.
+/// Returns the error that the other service reported. An error about our token becomes
+/// `wp_codebox_service_unavailable`: our own client did not cause it.
 fn problem(status: StatusCode, body: &[u8]) -> ErrorBody {
     let told = serde_json::from_slice(body)
         .ok()

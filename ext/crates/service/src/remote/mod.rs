@@ -1,8 +1,8 @@
 //! The extension `remote`: sandboxes of another service, over its unix socket or TLS.
 //!
-//! The id that this server chose is the idempotency key of the other one, and the other one finds a
-//! sandbox by that key. So nothing about the two ids is stored here, and a repeated `provision` makes
-//! no second sandbox.
+//! This server sends its own sandbox id as idempotency key to the other service, which finds the
+//! sandbox by that key. So no mapping between the ids of the two services is stored, and a repeated
+//! `provision` makes no second sandbox.
 
 mod client;
 mod lines;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::Capabilities;
 
-/// Time for which the other service holds one request until a sandbox is ready.
+/// Time in seconds for which the other service holds one request until a sandbox is ready.
 const WAIT: u64 = 30;
 /// Longest time for a call that waits for the end of a sandbox or for a snapshot.
 const LONG: Duration = Duration::from_secs(900);
@@ -84,8 +84,8 @@ impl Told {
 }
 
 impl Remote {
-    /// Creates a client. `capabilities` says what sandboxes of the other service offer here, and
-    /// names the extension; `token` is that of the other service. No connection is made yet.
+    /// Creates a client. `capabilities` has the id of this extension and what its sandboxes offer;
+    /// `token` is a token of the other service. No connection is made yet.
     ///
     /// # Errors
     /// When the token is not valid or the certificates cannot be read.
@@ -167,8 +167,8 @@ impl Extension for Remote {
             "inputs": request.inputs,
             "services": request.services,
             "setup_metadata": request.setup_metadata,
-            // The other service attributes the sandbox to the actor of our token. Who asked here
-            // stands in its events.
+            // The other service attributes the sandbox to the actor of our token. The actor of this
+            // request is sent as `consumer`, which the events of the other service contain.
             "consumer": {"actor": request.actor},
         });
         if let Some(snapshot) = &request.snapshot {
@@ -305,7 +305,7 @@ impl Extension for Remote {
             let found = ours
                 .entry(theirs.clone())
                 .or_insert_with(|| self.ours(&theirs));
-            // A snapshot of a sandbox that was not made through this extension is not ours to show.
+            // A snapshot of a sandbox that was not made through this extension is left out.
             if let Some(id) = found {
                 snapshot["run_id"] = json!(id);
                 snapshots.push(snapshot);
@@ -317,7 +317,8 @@ impl Extension for Remote {
     fn remove_snapshot(&self, id: &str, _actor: &Actor) -> Result<Value, ErrorBody> {
         let at = path(&["v1", "snapshots", id]);
         match self.client.send(Sending::new("DELETE", &at)) {
-            // The other service tells unknown snapshots; the contract does not.
+            // The other service reports an unknown snapshot; by the contract its removal has no
+            // effect.
             Err(error) if error.code == ErrorCode::SnapshotNotFound => Ok(json!({
                 "schema": wp_codebox_contracts::schema_id::SANDBOX_SNAPSHOT_REMOVAL,
                 "success": true, "id": id, "removed": false,

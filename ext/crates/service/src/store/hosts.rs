@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// Stores the state that a health check found, unless the host was removed or its state changed
-    /// since. `reason` says why it cannot be used; it stands in the event.
+    /// since. `reason` says why the host cannot be used; the event contains it.
     pub(crate) fn change_host(
         &self,
         host: &HostRecord,

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// A key with the digest of the request that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey {
-    /// Id of the token; keys of different tokens never meet.
+    /// Id of the token; equal keys of different tokens are independent.
     pub token: String,
     /// The key as the client chose it.
     pub key: String,
@@ -23,7 +23,7 @@ pub(crate) enum Claim {
     New,
     /// An equal request made this sandbox before.
     Same(String),
-    /// Another request used the key before.
+    /// A request with another body used the key before.
     Other,
 }
 

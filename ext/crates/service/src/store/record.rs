@@ -31,7 +31,7 @@ pub(crate) struct SandboxRecord {
     pub reachability: Option<Reachability>,
     /// The routing decision: `service-route/v1`.
     pub route: Value,
-    /// The price before it was made, `meter-quote/v1`; null without a price table.
+    /// The price quoted before the sandbox was made, `meter-quote/v1`; null without a price table.
     pub quote: Value,
     /// What it used, once it has ended.
     pub usage: Option<SandboxUsage>,

@@ -120,8 +120,8 @@ impl Store {
         })
     }
 
-    /// Lists records before the position `before`, newest first, until `limit` of them are wanted.
-    /// `owner` restricts the search to one actor's.
+    /// Lists records before the position `before`, newest first, until `limit` of them satisfy
+    /// `wanted`. `owner` restricts the search to the records of one actor.
     pub(crate) fn list_sandboxes(
         &self,
         owner: Option<&Actor>,

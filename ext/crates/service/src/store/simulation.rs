@@ -102,7 +102,7 @@ fn resident() -> u64 {
         * 1024
 }
 
-/// Sends sandboxes through the records and returns the measurements.
+/// Stores sandboxes, moves them through their states and returns the measurements.
 fn simulate(sandboxes: usize, alive_at_once: usize) -> Value {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(directory.path()).unwrap();

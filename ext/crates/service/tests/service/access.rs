@@ -34,7 +34,7 @@ fn ask(client: &Client, method: &str, path: &str, body: &serde_json::Value) -> c
 }
 
 #[test]
-fn token_that_may_not_use_a_sandbox_gets_the_bytes_of_an_unknown_id() {
+fn token_that_may_not_use_a_sandbox_gets_the_same_bytes_as_for_an_unknown_id() {
     let server = Server::start();
     let owner = server.token(
         "atm:owner",
@@ -193,7 +193,7 @@ fn wrong_revoked_and_malformed_tokens_get_the_same_refusal() {
 }
 
 #[test]
-fn every_operation_but_description_and_health_needs_a_token_and_its_scope() {
+fn every_operation_except_openapi_and_health_needs_a_token_with_its_scope() {
     let server = Server::start();
     let stranger = server.admin().with("wpcb_000000000000_00");
     let powerless = server.token("atm:nobody", &["metrics:read"]);

@@ -135,7 +135,7 @@ fn slow_clients_lose_their_connection_and_others_do_not_wait() {
 }
 
 #[test]
-fn client_that_stops_reading_its_answer_loses_its_program() {
+fn program_is_killed_when_its_client_stops_reading_the_answer() {
     let server = Server::with(|config| config.bounds.write_idle = Duration::from_millis(300));
     let admin = server.admin();
     let id = admin.ready("profile.shop");

@@ -55,8 +55,8 @@ fn remote_extension_over_a_unix_socket_conforms() {
     ));
 }
 
-/// A self-signed certificate for 127.0.0.1 and its key, in files. It is one of an authority, as
-/// `openssl req -x509` makes it.
+/// A self-signed certificate for 127.0.0.1 and its key, in files. It is marked as a CA certificate,
+/// as `openssl req -x509` makes it.
 fn certificate(directory: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
     let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -94,7 +94,8 @@ fn remote_extension_over_tls_conforms_and_an_unknown_authority_is_refused() {
         };
         Remote::new(capabilities("remote"), &target, token).unwrap()
     };
-    // Denials first: no trust, and no token over TLS although uid and machine are the same.
+    // Denials first: an untrusted certificate, and no token, because over TLS the uid gives no
+    // rights.
     assert!(remote(None, Some(&token)).health("x").is_err());
     let without = remote(Some(certificate.clone()), None);
     without.health("x").unwrap();
@@ -149,7 +150,7 @@ fn service_in_front_of_another_one_serves_its_sandboxes() {
 
 #[test]
 fn extension_that_breaks_the_contract_is_reported() {
-    /// Forgets the file digests of the contract.
+    /// Ignores the digest that `write_file` must compare.
     struct Careless(Arc<Fake>);
     macro_rules! pass {
         ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty;)+) => {

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_service::{Extension, Listener, Service, SocketAccess};
 
-/// Names the directory in which the child serves.
+/// Environment variable with the directory in which the child process serves.
 const DIRECTORY: &str = "WP_CODEBOX_SERVICE_TEST_DIRECTORY";
 const KILLS: usize = 50;
 
-/// The server of the test below, in a process of its own. Without the variable it does nothing.
+/// The server of the test below, in a process of its own. Without [`DIRECTORY`] it does nothing.
 #[test]
 fn child_process_serves_until_it_is_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
@@ -41,7 +41,7 @@ fn spawn(directory: &Path) -> Child {
         .unwrap()
 }
 
-/// Sends a creation; `None` if the server died before it answered.
+/// Sends a request for a sandbox; `None` if the server died before it answered.
 fn create(client: &Client, key: &str) -> Option<String> {
     use std::io::Write;
     let body = json!({"profile": "profile.shop"}).to_string();
@@ -117,7 +117,7 @@ fn nothing_acknowledged_is_lost_over_fifty_kills_of_the_server() {
             .send("GET", &at, &[("prefer", "wait=60")], b"")
             .expect(200);
         let document = answer.json();
-        // The next server repeats a start in whose middle the kill came.
+        // The next server repeats a start that the kill interrupted.
         assert_eq!(document["state"], "ready", "{document}");
         assert_eq!(document["idempotency_key"].as_str(), Some(key.as_str()));
         assert_eq!(

@@ -66,7 +66,7 @@ fn sandbox_needs_credits_is_charged_for_its_use_and_costs_nothing_when_it_does_n
     assert_eq!(quoted["quote"]["amount"], 110);
     let at = format!("/v1/sandboxes/{}", made["id"].as_str().unwrap());
     client.delete(&at).expect(200);
-    // The fake says 1.5 seconds, of which each begun one counts.
+    // The fake reports 1.5 seconds; each begun second is charged.
     assert_eq!(balance(), (898, 0, 102));
     client.delete(&at).expect(200);
     assert_eq!(balance(), (898, 0, 102));

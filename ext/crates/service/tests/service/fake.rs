@@ -32,8 +32,8 @@ pub enum Next {
     Hold,
     /// It fails before anything exists.
     Refuse,
-    /// It blocks until [`Fake::release`]; later ones are ready. So does a process that a killed
-    /// server started and that comes up late.
+    /// This call blocks until [`Fake::release`], later ones do not. It stands for the call of a
+    /// killed server that starts the sandbox late.
     Late,
     /// It starts and dies before it is ready.
     Die,
@@ -44,7 +44,7 @@ pub struct Fake {
     capabilities: Capabilities,
     next: Mutex<Next>,
     opened: Condvar,
-    /// Calls that [`Next::Late`] blocks, and whether they may go on.
+    /// Number of calls that [`Next::Late`] blocks, and whether they may go on.
     late: Mutex<(usize, bool)>,
     released: Condvar,
     pub provisions: AtomicU64,

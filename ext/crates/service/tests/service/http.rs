@@ -32,7 +32,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Returns the answer without what differs between two equal ones.
+    /// Returns the answer without `Date`, so that two answers can be compared.
     pub fn comparable(&self) -> (u16, Vec<(String, String)>, Vec<u8>) {
         let mut headers = self.headers.clone();
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("date"));

@@ -1,11 +1,11 @@
-//! The OpenAPI document: recorded, so that a change of the API is seen, and complete.
+//! The OpenAPI document is complete and equals the recorded one, so that no change goes unnoticed.
 
 use crate::server::Server;
 use serde_json::Value;
 use std::path::PathBuf;
 
 fn recorded() -> PathBuf {
-    // At run time: another checkout with the same target directory has other files.
+    // Read at run time: the binary may come from another checkout with the same target directory.
     let directory = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
     PathBuf::from(directory).join("../../../docs/openapi.json")
 }

@@ -144,7 +144,7 @@ fn twenty_concurrent_requests_with_one_key_make_one_sandbox_and_another_body_is_
     admin
         .post_with("/v1/sandboxes", &key, &other)
         .problem(409, "wp_codebox_idempotency_conflict");
-    // Another token's keys are its own.
+    // Equal keys of different tokens are independent.
     let token = server.token("atm:nightly", &["sandboxes:*"]);
     let theirs = token
         .post_with("/v1/sandboxes", &key, &other)
@@ -217,7 +217,7 @@ fn sandbox_destroyed_while_it_is_made_never_becomes_ready() {
     let ended = admin.delete(&at).expect(200).json();
     assert_eq!(ended["state"], "destroyed");
     server.fake.open();
-    // The next sandbox passes the same task after it.
+    // The start of another sandbox gives the first one time to become ready by mistake.
     admin.ready("profile.shop");
     assert_eq!(admin.get(&at).json()["state"], "destroyed");
 }
@@ -467,7 +467,7 @@ fn sandbox_whose_server_ended_in_the_middle_of_its_start_is_started_once_by_the_
 }
 
 #[test]
-fn start_of_a_dead_server_has_no_effect_after_the_next_server_failed_the_sandbox() {
+fn late_start_by_a_dead_server_has_no_effect_once_the_next_server_marked_the_sandbox_failed() {
     let server = Server::start();
     server.fake.next(Next::Late);
     let body = json!({"profile": "profile.shop"});
