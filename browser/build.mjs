@@ -29,7 +29,7 @@ function oneVersion() {
 	return [ ...versions.values() ][ 0 ];
 }
 
-/** Leaves out what is never loaded: other decoders, Node's threads; and hands out the name of the wasm file. */
+/** Leaves out modules that are never loaded (other decoders, Node's threads), and replaces the wasm file by a name. */
 const prune = {
 	name: 'prune',
 	setup( builder ) {
@@ -47,7 +47,7 @@ async function bundle( entry, name, more = {} ) {
 	return Object.keys( result.metafile.inputs );
 }
 
-/** A zlib stream: the same bytes for the same input, and no web server takes it for an encoding. */
+/** Packs a file as a zlib stream: equal input gives equal bytes, and web servers do not mistake it for a content encoding. */
 async function deflate( from, to ) {
 	await pipeline( createReadStream( from ), createDeflate( { level: constants.Z_BEST_COMPRESSION } ), createWriteStream( to ) );
 }
@@ -69,7 +69,7 @@ function sqliteDirectory() {
 	return directory;
 }
 
-/** Only what runs, without the integrations of other tools. */
+/** Packs the files of the SQLite plugin that run, without its integrations with other tools. */
 function sqliteZip( to ) {
 	const fixed = { mtime: new Date( '2000-01-01T00:00:00' ), level: 9 };
 	const files = Object.fromEntries( tree( sqliteDirectory() ).map( ( [ name, path ] ) => [ `sqlite-database-integration/${ name }`, [ new Uint8Array( readFileSync( path ) ), fixed ] ] ) );

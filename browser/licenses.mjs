@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** Licences whose code may be part of a work under GPL-2.0-or-later. */
 const compatible = new Set( [ 'GPL-2.0-or-later', 'MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD' ] );
 
-/** Packages that name no licence in package.json, with what their LICENSE file says. Its first line is compared. */
+/** Packages without a licence in package.json: the licence, and a pattern that their LICENSE file must match. */
 const stated = { '@php-wasm/util': [ 'GPL-2.0-or-later', /GNU GENERAL PUBLIC LICENSE|GPL/i ] };
 
 /** What is inside of php-*.bin, beside PHP. */
@@ -16,7 +16,7 @@ SQLite (public domain), zlib (zlib), libxml2 (MIT), libzip (BSD-3-Clause), Onigu
 https://github.com/WordPress/wordpress-playground/tree/trunk/packages/php-wasm/compile
 `;
 
-/** Code of this project that makes the choices of other programs, so that it gives their bytes. */
+/** Programs whose algorithms code of this project follows, so that it produces the same bytes. */
 const followed = `The file workbench.js renders patches byte for byte as the host does. It follows, in code of its own, the line search of the Rust
 crate similar 3.2 (Apache-2.0, Armin Ronacher and contributors, https://github.com/mitsuhiko/similar) and the compression of the Rust
 crate miniz_oxide 0.9 (MIT, Copyright 2013-2014 RAD Game Tools and Valve Software, 2010-2014 Rich Geldreich and Tenacious Software LLC,

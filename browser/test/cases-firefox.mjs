@@ -19,14 +19,14 @@ async function siteFrame( page, scope ) {
 	return frame;
 }
 
-/** Text of an element in the frame, as soon as it is one that is wanted. */
+/** Checks that an element in the frame gets the wanted text within a minute. */
 async function shows( page, scope, selector, wanted ) {
 	let last;
 	const condition = async () => {
 		try {
 			last = await ( await siteFrame( page, scope ) ).evaluate( ( one ) => document.querySelector( one )?.innerText, selector );
 		} catch ( thrown ) {
-			// The document was replaced while it was asked.
+			// The document was replaced during the evaluation.
 			last = thrown.message;
 		}
 		return wanted === last;

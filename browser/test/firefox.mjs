@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { account, profileFor } from './harness.mjs';
 import { webSocket } from './web-socket.mjs';
 
-/** What Firefox itself would ask for, and the proxy that notes everything for other machines. */
+/** Preferences that turn off Firefox's own requests and send all requests for other machines to the recording proxy `trap`. */
 const preferences = ( trap ) => ( {
 	'network.proxy.type': 1,
 	'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': trap,
@@ -57,7 +57,7 @@ export async function firefox( trap ) {
 	let capabilities;
 	for ( let pause = 50; undefined === capabilities; pause *= 2 ) {
 		connection = await session( port );
-		// The server loses, and then closes, a connection that speaks right after its greeting, so a closed one is tried again.
+		// A command right after the handshake can make the server close the connection. Then connect again with a longer pause.
 		await new Promise( ( resolve ) => setTimeout( resolve, pause ) );
 		try {
 			( { capabilities } = await connection.send( 'session.new', { capabilities: { alwaysMatch: { unhandledPromptBehavior: { default: 'accept' } } } } ) );

@@ -36,7 +36,7 @@ function coreArchive() {
 			...tree( join( wordpress, 'wp-content/themes/twentytwentyfive' ), 'wp-content/themes/twentytwentyfive/', wanted ),
 			...readdirSync( wordpress ).filter( ( name ) => name.endsWith( '.php' ) && 'wp-config.php' !== name ).map( ( name ) => [ name, new Uint8Array( readFileSync( join( wordpress, name ) ) ) ] ),
 		];
-		// Another run may read it at the same time.
+		// Renamed when complete, because another run may read the archive at the same time.
 		writeFileSync( `${ cache }.${ process.pid }`, zipSync( Object.fromEntries( files ), { level: 6, mtime: new Date( '2000-01-01T00:00:00' ) } ) );
 		renameSync( `${ cache }.${ process.pid }`, cache );
 	}
@@ -51,7 +51,7 @@ export const zip = ( files ) => zipSync( files, { mtime: new Date( '2000-01-01T0
 
 /**
  * A parent site. `headers` are sent with every file, `pageHeaders` with its own pages; `files` adds or replaces files by path.
- * Like many web servers it takes the ending `.gz` for an encoding.
+ * Like many web servers it sends files named `.gz` with `Content-Encoding: gzip`.
  */
 export async function serve( { headers = {}, pageHeaders = {}, files = {} } = {} ) {
 	const log = [];
@@ -83,7 +83,7 @@ export async function serve( { headers = {}, pageHeaders = {}, files = {} } = {}
 	} ) };
 }
 
-/** A proxy that reaches nothing and notes what was asked of it. */
+/** A proxy that refuses every request and records its URL. */
 export async function trap() {
 	const asked = [];
 	const server = createServer( ( request, response ) => {
@@ -102,7 +102,7 @@ export async function trap() {
 	} ) };
 }
 
-/** The part of a blueprint that names the files of such a site. */
+/** The part of a blueprint with the URLs and hashes of a parent site's files. */
 export function source( origin, more = {} ) {
 	const runtime = JSON.parse( readFileSync( join( dist, 'runtime.json' ), 'utf8' ) );
 	const file = ( path, bytes ) => ( { url: origin + path, sha256: sha256( bytes ), bytes: bytes.byteLength } );

@@ -76,7 +76,7 @@ export async function webSocket( port, path, onMessage, onClose ) {
 			open();
 		}
 		while ( greeted && frame() ) {
-			// All complete frames.
+			// Handles all complete frames in `data`.
 		}
 	} );
 	await opened;

@@ -15,7 +15,7 @@ export async function world() {
 	return {
 		site, chrome, context, origin, proxy,
 		foreign: () => proxy.asked.filter( ( url ) => ! own.test( url.includes( '://' ) ? new URL( url ).hostname : url.split( ':' )[ 0 ] ) ),
-		/** Forgets the requests of a control. */
+		/** Clears the requests that the proxy recorded during a control. */
 		forget: () => {
 			proxy.asked.length = 0;
 		},

@@ -26,7 +26,7 @@ PROGRAM = os.environ.get("CODEBOX_BROWSER", "/usr/bin/chromium-headless-shell")
 
 
 class Trap(socketserver.ThreadingTCPServer):
-    """A proxy that refuses every request and notes it. Chromium sends it whatever is not for this machine."""
+    """A proxy that refuses and records every request. Chromium sends it all requests for other machines."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -67,7 +67,7 @@ class WebSocket:
         size = len(data)
         head = bytes([0x81]) + (bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size) if size < 65536
                                 else bytes([0x80 | 127]) + struct.pack(">Q", size))
-        # A mask of zeros is a mask: the frame needs one, and nothing between here and Chromium caches.
+        # RFC 6455 requires a mask. It protects caches in between, and there are none, so zeros will do.
         self.socket.sendall(head + b"\0\0\0\0" + data)
 
     def receive(self):
@@ -104,7 +104,7 @@ class Chromium:
             # Chromium's own sandbox does not work as root.
             os.chown(self.profile, account.pw_uid, account.pw_gid)
             extra = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        # `--liftoff-only`: a sandbox lives for seconds here, in which code that V8's second compiler of WebAssembly makes saves less than it costs.
+        # `--liftoff-only`: without V8's optimizing compiler for WebAssembly, which costs more time than it saves, as a sandbox lives for seconds here.
         self.process = subprocess.Popen([
             PROGRAM, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={self.profile}", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--disable-dev-shm-usage",
@@ -207,7 +207,7 @@ class Session:
         elif method == "Runtime.executionContextsCleared":
             self.contexts.clear()
         elif method == "Page.javascriptDialogOpening":
-            # Such as the question whether to leave the page. The answer waits in a thread: this one reads the answers.
+            # Such as the question whether to leave the page. Accepted in another thread: accept() waits for a reply that this thread must read.
             threading.Thread(target=self.accept, daemon=True).start()
         elif method == "Network.requestWillBeSent":
             self.requests.append(values["request"]["url"])

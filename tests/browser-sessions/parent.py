@@ -91,8 +91,8 @@ class Parent:
         self.give(site)
         self.wp("core", "install", f"--url={self.url}", "--title=Parent", "--admin_user=admin", "--admin_email=admin@example.org",
                 f"--admin_password={PASSWORD}", "--skip-email")
-        # One process: each loads WordPress. The admin bar of the parent would show a picture of gravatar.com, which would hide a request of
-        # the sandbox to it.
+        # One WP-CLI process, because each loads WordPress. Without avatars: the admin bar of the parent would load a picture from gravatar.com,
+        # and a request of the sandbox to that host would go unnoticed.
         self.wp("eval", f"""
             $GLOBALS['wp_rewrite']->set_permalink_structure( '/%postname%/' );
             flush_rewrite_rules( false );

@@ -1,4 +1,4 @@
-"""What can go wrong between a real site and a real browser: each has a sentence, and nothing that was kept is lost."""
+"""Failures between a real site and a real browser: each shows a message, and no stored edit is lost."""
 
 import html
 import json
@@ -16,9 +16,9 @@ REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((
 
 def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_same_session(installed, admin, browser, opened):
     link = link_of_banner(admin, installed)
-    # One of a sandbox that stays open.
+    # The service worker of a sandbox that stays open.
     before = set(opened.evaluate(REGISTERED))
-    # The tabs of a browser share the login, which the address belongs to.
+    # The tabs of a browser share cookies, so this one has the login for which the link was made.
     tab = browser.page()
     try:
         # No archive arrives, so the boot stands still when the service worker is registered.
@@ -41,7 +41,7 @@ def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_sam
     opened.frame("/site/", "location.href.includes('?again')")
 
 
-def test_full_storage_is_told_in_the_terminal_and_the_sandbox_runs(installed, browser, opened):
+def test_full_storage_is_reported_in_the_terminal_and_the_sandbox_runs(installed, browser, opened):
     log = "document.querySelector('.wp-codebox-log').textContent"
     page = browser.page(own_storage=True)
     try:
@@ -57,7 +57,7 @@ def test_full_storage_is_told_in_the_terminal_and_the_sandbox_runs(installed, br
 
 def compose(keeper, session, size):
     """Stores a bundle of ten new files of that size, as the page's upload does; returns its id."""
-    # The code goes by a file, because the ability takes its input as one value.
+    # PHP code in a file makes the files and passes all of them to the ability in one value.
     keeper.write("persist.php", f"""<?php
         $files = array_map( static fn( int $at ): array => [ 'path' => "plugins/banner/media/$at.bin", 'content_base64' => base64_encode( random_bytes( {size} ) ) ], range( 0, 9 ) );
         $stored = wp_get_ability( 'wp-codebox/persist-browser-artifact' )->execute( [ 'session_id' => '{session}', 'files' => $files ] );
@@ -70,7 +70,7 @@ def compose(keeper, session, size):
     return stored["artifact"]
 
 
-def test_bundle_of_50_mb_is_stored_and_its_sandbox_is_refused_with_a_sentence(keeper):
+def test_bundle_of_50_mb_is_stored_and_opening_its_sandbox_is_refused_with_an_error(keeper):
     visitor = keeper.login("admin")
     session = visitor.open("plugin", "banner", "&new=1")["session"]["session_id"]
     screen = visitor.get("/wp-admin/tools.php?page=wp-codebox").text

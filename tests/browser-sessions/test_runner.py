@@ -107,7 +107,7 @@ def test_runner_does_the_task_in_the_sandbox_and_its_result_is_valid(sandbox):
     must(page.evaluate("window.client.readFileAsText('/tmp/case/result.json')") == text, "the file has another result")
 
 
-def test_runner_reports_a_task_that_breaks_and_streams_it_with_its_execution(sandbox):
+def test_runner_reports_an_exception_of_its_task_in_output_with_the_execution_id(sandbox):
     page, session = sandbox
     page.evaluate("window.client.writeFile('/tmp/refuse', '1')")
     pieces, ended = page.evaluate(f"""(async () => {{ const pieces = [];
@@ -134,7 +134,7 @@ def test_runner_refuses_the_task_of_another_session(sandbox):
     must(result(run(page, session), True)["captures"][0]["status"] == "captured", "positive control")
 
 
-def test_runner_in_the_terminal_of_the_page_emits_valid_events_and_names_the_missing_task(opened):
+def test_runner_in_the_terminal_without_a_task_emits_valid_events_and_reports_the_missing_task(opened):
     opened.evaluate("""(() => { window.seen = []; for (const type of ['RUNTIME_OUTPUT', 'RUNTIME_EXIT'])
         window.wpCodeboxBrowser.events.subscribe(type, (envelope) => window.seen.push(envelope)); })()""")
     code, text = command(opened, ["php", RUNNER])

@@ -1,5 +1,5 @@
 /**
- * Direct apply in the admin screen: who will apply is said first, one of two files is applied, seen on the site, and taken back.
+ * Direct apply in the admin screen: the screen says what will write the files; one of two is applied, shows on the site, and is reverted.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, site, soon, test, toggle } from './harness.mjs';

@@ -83,7 +83,7 @@ export default async function ( browser, admin ) {
 			await files.nth( index ).getByRole( 'button', { name: 'Show difference' } ).click();
 			await soon( `difference ${ index }`, async () => ( await files.nth( index ).locator( '.wp-codebox-diff' ).count() ) === 1 );
 		}
-		// Before more lines are shown: axe looks at each line, and further lines are built like these.
+		// Checked before more lines are shown: axe takes time for each line, and further lines have the same structure.
 		await admin.accessible( 'hostile differences' );
 		const difference = ( name ) => page.locator( '.wp-codebox-files > li', { hasText: name } ).locator( '.wp-codebox-diff-added .wp-codebox-diff-text' );
 		const texts = ( await difference( 'inc/more.php' ).allInnerTexts() ).join( '\n' );

@@ -1,5 +1,5 @@
 /**
- * A bundle from a browser in the admin screen: it is named as one, has no run, and is applied only with a confirmation of its own.
+ * A bundle from a browser in the admin screen: it is labelled as such, has no run, and needs a confirmation of its own to be applied.
  */
 import { writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, soon, test, toggle } from './harness.mjs';

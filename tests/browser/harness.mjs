@@ -54,7 +54,7 @@ export async function wake() {
 	const wanted = `agent.php\0fix\0${ process.env.AGENT_TOKEN }\0`;
 	const waits = ( pid ) => {
 		try {
-			// SIGALRM is signal 14, so bit 13 of the mask of caught signals. PHP itself catches SIGUSR1 from its start.
+			// Waits until the agent catches SIGALRM: signal 14, so bit 13 of the mask. (SIGUSR1 would not do: PHP itself catches it.)
 			const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec( readFileSync( `/proc/${ pid }/status`, 'utf8' ) )[ 1 ];
 			return readFileSync( `/proc/${ pid }/cmdline`, 'utf8' ).endsWith( wanted ) && 0 !== ( parseInt( caught.slice( -4 ), 16 ) & 0x2000 );
 		} catch {

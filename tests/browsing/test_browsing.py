@@ -278,7 +278,7 @@ def test_assertion_on_an_evaluated_script_decides_the_browser_action_result(reci
 def test_page_reaches_only_its_site_and_allowed_hosts(bench, recipe_run):
     reach = recipe_run.step("reach")
     wanted = targets(recipe_run.listener)
-    # The bridge refuses with an HTTP response, which a no-cors request sees as `opaque`.
+    # The egress bridge refuses with an HTTP response, which a no-cors request sees as `opaque`.
     must(json.loads(reach["script"]) == [seen for _, seen in wanted], f"{reach['script']} of {wanted}")
     must(recipe_run.listener.connections == 0, "a page reached the host's loopback")
     must(len(bench.world.seen(path="/hello")) == 1, "the host that the policy names was not reached")
@@ -392,7 +392,7 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
     step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
                    json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
     must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
-    # For a host that the policy does not allow, the page is the bridge's refusal.
+    # For a host that the policy does not allow, the egress bridge answers, and its refusal becomes the page.
     before = len(bench.world.requests)
     elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
     must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])

@@ -63,10 +63,10 @@ export interface RuntimeFile {
 	bytes: number;
 }
 
-/** `opaque`: documents under a CSP sandbox on this origin. `separate-host`: a configured other host, without it. */
+/** `opaque`: documents on this origin, under a CSP sandbox. `separate-host`: on a configured other host, without CSP sandbox. */
 export type Isolation = 'opaque' | 'separate-host';
 
-/** A directory or file of the visitor's code: its baseline is what the archive held; an overlay is a change. */
+/** A directory or file of the visitor's code. Changes are computed against the archive; files of the overlay count as changes. */
 export interface SessionRoot {
 	/** Name below wp-content, such as `plugins/foo`; bundles use it. */
 	target: string;
@@ -83,13 +83,13 @@ export interface CodeboxSource {
 	core: HashedFile & { key: string };
 	runtime: { base_url: string; files: RuntimeFile[] };
 	isolation: Isolation;
-	/** The parent's own copies of unchanged core and theme files; each URL ends with a slash. */
+	/** URLs of unchanged core and theme files on the parent site; each ends with a slash. */
 	statics: { includes: string; admin: string; themes: string; root?: string };
 	session_id: string;
 	roots?: SessionRoot[];
 	/** WP-CLI as a phar, for `wp` in the terminal. Without it a subset of commands works. */
 	wp_cli?: HashedFile;
-	/** Build of PHP; without it, the engine tests the browser. */
+	/** Build of PHP. If unset, the engine takes `jspi` where the browser supports it, else `asyncify`. */
 	php_build?: 'jspi' | 'asyncify';
 }
 
@@ -131,7 +131,7 @@ export interface StartOptions {
 	/** Name of the site below `<assets>/site/`: letters, digits, `-`, `_`. */
 	scope?: string;
 	blueprint?: Blueprint;
-	/** Accepted and ignored: nothing is asked of another host. */
+	/** Accepted and ignored: the engine sends no request to other hosts. */
 	corsProxyUrl?: string;
 	onProgress?: ( progress: Progress ) => void;
 	onClientConnected?: ( client: PlaygroundClient ) => void;
@@ -148,7 +148,7 @@ export interface RunAnswer {
 	headers: Record< string, string[] >;
 }
 
-/** One request to the WordPress inside. */
+/** One request to the WordPress in the sandbox. */
 export interface SiteRequest {
 	/** A path, or an absolute URL of the site. */
 	url: string;
@@ -159,9 +159,9 @@ export interface SiteRequest {
 
 /** Options of `exec()`. */
 export interface ExecOptions {
-	/** Default: the first root; of a single file, the directory that has it. */
+	/** Default: the directory of the first root; if this root is a single file, the directory that contains it. */
 	cwd?: string;
-	/** Named in every output. Default: a new id. */
+	/** Every `ExecOutput` carries this id. Default: a new id. */
 	executionId?: string;
 	onOutput?: ( output: ExecOutput ) => void;
 }
@@ -195,7 +195,7 @@ export interface Diagnostics {
 	crossOriginIsolated: boolean;
 	/** Milliseconds since `startPlaygroundWeb()` by stage. */
 	milliseconds: Record< string, number >;
-	/** PHP messages of a fatal error met while the site was opened, if any. */
+	/** Messages of fatal errors of PHP and of failed steps of the boot; at most 50. */
 	problems: string[];
 }
 
@@ -218,11 +218,11 @@ export interface PlaygroundClient {
 
 	/** Opens a path of the site, such as `/wp-admin/`, in the frame. */
 	goTo( path: string ): Promise< void >;
-	/** Path of the document in the frame, as far as the service worker saw it. */
+	/** Path of the last document that the frame requested through the service worker. */
 	getCurrentURL(): Promise< string >;
 	pathToInternalUrl( path: string ): Promise< string >;
 	internalUrlToPath( url: string ): Promise< string >;
-	/** Messages of PHP's `post_message_to_js()`. Returns the function that ends it. */
+	/** Passes messages of PHP's `post_message_to_js()` to `handler`. Returns a function that removes the handler. */
 	onMessage( handler: ( data: string ) => void ): Promise< () => void >;
 	onNavigation( handler: ( path: string ) => void ): Promise< () => void >;
 	onDownloadProgress( handler: ( progress: Progress ) => void ): Promise< void >;
@@ -233,7 +233,7 @@ export interface PlaygroundClient {
 	runBlueprint( blueprint: Blueprint ): Promise< void >;
 	applyBlueprint( blueprint: Blueprint ): Promise< void >;
 
-	/** Runs one command; output arrives while it runs. An unsupported one throws `command_unsupported`. */
+	/** Runs one command; output arrives while it runs. Throws `wp_codebox_browser_command_unsupported` for other commands. */
 	exec( command: string, args?: string[], options?: ExecOptions ): Promise< { executionId: string; exitCode: number } >;
 	/** Files of the roots (or of one target) that differ from the baseline. */
 	changedFiles( target?: string ): Promise< ChangedFile[] >;

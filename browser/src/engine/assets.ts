@@ -4,8 +4,8 @@
  * Every file is compared with its sha256, also when it comes from the cache. A browser that denies storage, or
  * whose storage is full, works without the cache: `state` says so.
  *
- * A file with a role, such as the core archive, replaces the one that had this role on the same site: after an update of
- * WordPress nobody uses the old one, and several sites of one origin share the cache.
+ * A file may have a role, such as core archive. It replaces the cached file of the same role and the same site, which is
+ * useless after an update of WordPress. Files of other sites stay, because all sites of one origin share the cache.
  */
 import { EngineError, type EngineFailure, type HashedFile } from './api.js';
 
@@ -27,7 +27,7 @@ export class AssetStore {
 	private cache: Cache | null = null;
 	state: CacheState = 'available';
 
-	/** `site` is the address of the site's core files; `notice` is told once when files cannot be kept. */
+	/** `site` is the address of the site's core files; `notice` is called once when the browser cannot store files. */
 	constructor( private readonly site: string, private readonly notice: ( failure: EngineFailure ) => void ) {}
 
 	async open(): Promise< void > {
@@ -39,7 +39,7 @@ export class AssetStore {
 		}
 	}
 
-	/** Returns the checked contents of a file. `received` is told of every piece, in bytes. */
+	/** Returns the checked contents of a file. `received` is called with the size of every piece, in bytes. */
 	async get( file: HashedFile, received: ( bytes: number ) => void, role = '' ): Promise< Uint8Array > {
 		const key = this.key( `file/${ file.sha256 }` );
 		const kept = await this.read( key );
@@ -99,7 +99,7 @@ export class AssetStore {
 		}
 		const owner = '' === role ? '' : `${ this.site } ${ role }`;
 		try {
-			// Before the new file is kept, because there may be no space for both.
+			// Remove the old file first: there may be no space for both.
 			if ( '' !== owner ) {
 				await this.forget( cache, ( headers ) => owner === headers.get( 'x-owner' ) );
 			}
@@ -109,7 +109,7 @@ export class AssetStore {
 		}
 	}
 
-	/** Goes on without the cache. Several files are written at once, so the first failure is the one that is told. */
+	/** Goes on without the cache. Several files are written at once; only the first failure is reported. */
 	private fail( thrown: unknown ): void {
 		this.cache = null;
 		if ( 'available' !== this.state ) {

@@ -14,8 +14,8 @@ export class Baseline {
 	constructor( private readonly php: () => PHP ) {}
 
 	/**
-	 * Unpacks a root and remembers its contents. An overlay is a change already: a bundle that is kept is compared
-	 * by the host with the archive alone.
+	 * Unpacks a root and remembers the contents of its archive. Files of the overlay count as changes, because the
+	 * host compares a kept bundle with the archive alone.
 	 */
 	add( root: SessionRoot, archive: Uint8Array, overlay: Uint8Array | null ): void {
 		const before = byTarget( readZip( archive, `The archive of ${ root.target }` ), root.target );
@@ -27,13 +27,13 @@ export class Baseline {
 		writeEntries( this.php(), content, now );
 		before.forEach( ( contents, name ) => this.files.set( name, contents ) );
 		this.roots.push( root );
-		// An empty directory is in no archive. A file that an overlay deletes stays away.
+		// An archive has no entry for an empty directory. A single file that the overlay deletes is not created.
 		if ( ! isFile( root.target ) && ! this.php().fileExists( root.path ) ) {
 			this.php().mkdir( root.path );
 		}
 	}
 
-	/** Directory of the first root; of a single file, the directory that has it. */
+	/** Directory of the first root; if this root is a single file, the directory that contains it. */
 	get directory(): string | undefined {
 		const [ root ] = this.roots;
 		return root && isFile( root.target ) ? root.path.slice( 0, root.path.lastIndexOf( '/' ) ) : root?.path;
@@ -44,7 +44,7 @@ export class Baseline {
 		return this.roots.some( ( root ) => covers( root.path, path ) );
 	}
 
-	/** Files that differ, sorted by name. */
+	/** Files that differ from the baseline, sorted by name. */
 	changed( target?: string ): ChangedFile[] {
 		const roots = undefined === target ? this.roots : this.roots.filter( ( root ) => root.target === target );
 		if ( undefined !== target && 0 === roots.length ) {

@@ -34,7 +34,7 @@ export async function startPlaygroundWeb( options: StartOptions ): Promise< Play
 			remote = opened;
 		} ) );
 	} catch ( thrown ) {
-		// The remote page unregisters its service worker, also when it is still opening; one that hangs is not waited for.
+		// The remote page unregisters its service worker, even if this page is still opening. Wait for that 5 seconds at most.
 		const ended = remote?.then( async ( ports ) => {
 			await ports.control.call( 'destroy' );
 			ports.close();
@@ -141,7 +141,7 @@ async function loadFiles( source: CodeboxSource, build: 'jspi' | 'asyncify', sto
 	return { isolation: source.isolation, build, wasm, core, sqlite, database, roots: unpacked, statics: source.statics, wpCli };
 }
 
-/** Buffers that may move to the worker instead of being copied; each one once. */
+/** Returns the buffers that may move to the worker instead of being copied, without duplicates. */
 function transferables( input: BootInput ): Transferable[] {
 	const all = [ input.wasm, input.core, input.sqlite, input.database, input.wpCli, ...input.roots.flatMap( ( one ) => [ one.archive, one.overlay ] ) ];
 	return [ ...new Set( all.filter( ( one ) => null !== one ).map( ( one ) => one.buffer as ArrayBuffer ) ) ];

@@ -1,4 +1,4 @@
-/** Knows the static files of the core archive, so that edited ones are told from shared ones. */
+/** Remembers the static files of the core archive, to distinguish edited files from unchanged ones. */
 import type { PackedFile } from './packed-files.js';
 import { staticType } from './statics.js';
 import { equal } from './unzip.js';

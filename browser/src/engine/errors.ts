@@ -1,7 +1,7 @@
 /** Conversion between thrown values and the failures that cross windows and workers. */
 import { EngineError, type EngineCode, type EngineFailure } from './api.js';
 
-/** Makes data of a thrown value. A value that is not ours gets `fallback` as its code. */
+/** Makes data of a thrown value. A value that is not an `EngineError` gets `fallback` as its code. */
 export function toFailure( thrown: unknown, fallback: EngineCode ): EngineFailure {
 	if ( thrown instanceof EngineError ) {
 		return undefined === thrown.hint ? { code: thrown.code, message: thrown.message } : { code: thrown.code, message: thrown.message, hint: thrown.hint };

@@ -17,7 +17,7 @@ export interface ToolContext {
 
 type Tool = ( context: ToolContext, args: string[] ) => number;
 
-/** The command exists, but not like this. */
+/** The command exists, but not with these arguments. */
 export class UsageProblem extends Error {}
 
 interface Parsed {
@@ -26,7 +26,7 @@ interface Parsed {
 	rest: string[];
 }
 
-/** Separates options from operands. `withValue` are single letters that take a value. */
+/** Separates options from operands. `known` lists the letters of options without a value, `withValue` of those with one. */
 function parse( args: string[], known: string, withValue = '' ): Parsed {
 	const parsed: Parsed = { flags: new Set(), values: new Map(), rest: [] };
 	let open = true;

@@ -16,7 +16,7 @@ const reasons: Record< string, string > = {
 	git: 'there is no Git', ssh: 'there is no network', bash: 'there is no shell', sh: 'there is no shell', sudo: 'there are no users', mysql: 'the database is SQLite, use `wp eval` or PHP', python: 'there is no Python', python3: 'there is no Python',
 };
 
-/** Runs one command and returns its exit status; output is given as it comes. */
+/** Runs one command and returns its exit status; `output` is called with each piece as it arrives. */
 export async function exec( site: Site, command: string, args: string[], cwd: string | undefined, output: Output ): Promise< number > {
 	const words = 0 === args.length && /\s/.test( command.trim() ) ? splitWords( command.trim() ) : [ command.trim(), ...args.map( String ) ];
 	const [ name = '', ...rest ] = words;

@@ -1,7 +1,6 @@
 /**
- * Documents for frames within opaque documents, as the remote page gets them for `opaque-frames.ts`.
- *
- * Only the document in the page's own frame may ask, and only for addresses of its own site.
+ * Fetches documents for frames inside opaque documents (documents without an origin). The remote page calls this when
+ * the script of `opaque-frames.ts` asks; only the document in that page's own frame may ask, for addresses of its site.
  */
 import type { FrameRequest } from './opaque-frames.js';
 import { withShim } from './opaque-shim.js';
@@ -15,7 +14,7 @@ const mostRedirects = 10;
 /** Hands one request to the worker. */
 export type Ask = ( request: ForwardedRequest ) => Promise< Answer >;
 
-/** Returns the text of the document that a frame shows. It never fails: a reason is a document too. */
+/** Returns the text of the document that a frame shows. Never rejects: a failure becomes a document with its reason. */
 export async function frameDocument( asked: FrameRequest, site: { scope: string; url: string }, ask: Ask ): Promise< string > {
 	const home = `${ site.url }/`;
 	const sentence = ( title: string, text: string ) => withShim( sentencePage( title, text, home ), home );
@@ -39,7 +38,7 @@ export async function frameDocument( asked: FrameRequest, site: { scope: string;
 			const location = header( 'location' );
 			if ( answer.status >= 300 && answer.status < 400 && '' !== location ) {
 				url = new URL( location, url );
-				// As browsers do, except for the two answers that keep the method.
+				// 307 and 308 keep method and body; all other redirects become GET, as in browsers.
 				[ method, body, contentType ] = 307 === answer.status || 308 === answer.status ? [ method, body, contentType ] : [ 'GET', undefined, undefined ];
 				continue;
 			}

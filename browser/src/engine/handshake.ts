@@ -36,7 +36,7 @@ export async function openRemote( iframe: HTMLIFrameElement, remoteUrl: string, 
 	checkIsolation( new URL( location.href ), url, isolation );
 	const coep = await remoteHeaders( url );
 	if ( globalThis.crossOriginIsolated && ! coep ) {
-		// An isolated page cannot embed a page without COEP, except in a frame of its own storage.
+		// A cross-origin isolated page can embed a page without COEP only in a credentialless frame.
 		( iframe as HTMLIFrameElement & { credentialless?: boolean } ).credentialless = true;
 	}
 	const channel = crypto.randomUUID();
@@ -57,7 +57,7 @@ export async function openRemote( iframe: HTMLIFrameElement, remoteUrl: string, 
 	const controlRpc = new Rpc( control.port1, {}, 'wp_codebox_browser_boot_failed' );
 	const workerRpc: Rpc = new Rpc( worker.port1, { fetchStatic: ( path: string ) => answerStatic( path ) }, 'wp_codebox_browser_asset_missing' );
 	controlRpc.on( 'failed', ( data ) => workerRpc.close( fromFailure( data as EngineFailure ) ) );
-	// The target origin makes the browser drop the message when the frame shows another site by now.
+	// With the target origin, the browser drops the message if the frame shows another site by now.
 	frame.postMessage( { type: 'wp-codebox-browser-hello', channel } satisfies Hello, url.origin, [ control.port2, worker.port2 ] );
 	const { siteUrl } = await controlRpc.call< { siteUrl: string } >( 'open', [ { coep: true === globalThis.crossOriginIsolated } ] );
 	return {
@@ -70,13 +70,13 @@ export async function openRemote( iframe: HTMLIFrameElement, remoteUrl: string, 
 		close: () => {
 			controlRpc.close();
 			workerRpc.close();
-			// Removing the address alone would leave the page in the frame.
+			// Removing the attribute `src` would leave the page loaded in the frame.
 			iframe.src = 'about:blank';
 		},
 	};
 }
 
-/** Makes sure that the remote page exists, where this page may ask; returns whether it sends COEP. */
+/** Checks that a remote page on this origin exists; returns whether it sends COEP. On another origin both are assumed. */
 async function remoteHeaders( url: URL ): Promise< boolean > {
 	if ( url.origin !== location.origin ) {
 		return true;

@@ -7,7 +7,7 @@ export interface AnswerSettings {
 	site: URL;
 }
 
-/** Everything else that PHP sends is dropped, such as cookies, reports to other hosts and frame options. */
+/** Headers that are passed on. All others of PHP are dropped, such as cookies, reports to other hosts and frame options. */
 const passed = new Set( [
 	'accept-ranges', 'age', 'allow', 'cache-control', 'content-disposition', 'content-language', 'content-range', 'content-type', 'date', 'etag', 'expires', 'last-modified', 'link', 'location',
 	'pragma', 'referrer-policy', 'retry-after', 'vary', 'x-content-type-options', 'x-pingback', 'x-redirect-by', 'x-robots-tag', 'x-xss-protection',

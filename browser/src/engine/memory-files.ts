@@ -1,12 +1,12 @@
 /**
- * Files of PHP that are unpacked when they are read first.
+ * Files in the file system of PHP that are unpacked at their first read.
  *
  * A page of WordPress reads a quarter of the files of core, so the boot neither unpacks nor writes the others, and the tab needs less memory.
  */
 import { __private__dont__use as internals, type PHP } from '@php-wasm/universal';
 import type { PackedFile } from './packed-files.js';
 
-/** A file in the file system that Emscripten keeps in memory (MEMFS), with the fields that it uses. */
+/** A file in Emscripten's file system in memory (MEMFS), with the fields that MEMFS uses. */
 interface MemoryNode {
 	contents: unknown;
 	usedBytes: number;
@@ -19,8 +19,8 @@ interface MemoryNode {
 export function placeFiles( php: PHP, directory: string, files: ReadonlyMap< string, PackedFile > ): void {
 	const { FS } = ( php as unknown as { [ internals ]: { FS: { lookupPath: ( path: string ) => { node: { node_ops: { mknod: ( parent: unknown, name: string, mode: number, device: number ) => MemoryNode } } } } } } )[ internals ];
 	const parents = new Map< string, ReturnType< typeof FS.lookupPath >[ 'node' ] >();
-	// OPcache keeps no file that is younger than two seconds, and tells versions of a file by their second: all files are older, and no two are alike,
-	// so that it notices when one takes the place of another.
+	// OPcache caches no file younger than two seconds, and compares versions of a file by mtime in seconds. So all files get an older mtime, and
+	// each a different one: when a file is renamed over another, OPcache notices.
 	let time = Date.now() - 10_000;
 	for ( const [ name, file ] of files ) {
 		const path = `${ directory }/${ name }`;

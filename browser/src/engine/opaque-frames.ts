@@ -1,7 +1,7 @@
 /**
  * Frames within opaque documents. Their navigation reaches no service worker, because a document above them has no origin,
- * so they would ask the real server. The policy of the documents forbids that; this script asks the remote page for the answer
- * of the sandbox, document by document up to it, and shows the answer as `srcdoc`.
+ * so they would ask the real server. The policy of the documents forbids that. Instead, this script sends the request to its
+ * parent document, which passes it on up to the remote page, and shows the sandbox's answer as `srcdoc`.
  *
  * The function runs in documents of the sandbox: it uses nothing from outside, and everything that it asks for is what its
  * document could open by itself.
@@ -48,7 +48,7 @@ export function serveFrames(): void {
 			return;
 		}
 		if ( new URL( request.url ).searchParams.has( 'customize_messenger_channel' ) ) {
-			// The Customizer removes a frame that does not talk to it, so the sentence gets a frame of its own.
+			// The Customizer removes a preview frame that sends it no messages, so the explanation is shown in a frame of its own.
 			const own = document.createElement( 'iframe' );
 			own.style.cssText = 'position:absolute;inset:0;width:100%;height:100%;border:0;z-index:10';
 			own.srcdoc = text;
@@ -60,13 +60,13 @@ export function serveFrames(): void {
 		frame.srcdoc = text;
 		const address = frame.dataset.codeboxSrc;
 		if ( undefined !== address ) {
-			// With a text, the address has no effect but that scripts can read it.
+			// Beside `srcdoc`, `src` loads nothing; it is set for scripts that read it.
 			delete frame.dataset.codeboxSrc;
 			restored.add( frame );
 			frame.setAttribute( 'src', address );
 		}
 	};
-	/** A frame that is new, or whose address was set. Frames with a text of their own work by themselves. */
+	/** Handles a frame that is new, or whose `src` was set. Frames with a `srcdoc` from the site need no help. */
 	const look = ( frame: HTMLIFrameElement ): void => {
 		const address = frame.dataset.codeboxSrc ?? frame.getAttribute( 'src' );
 		if ( restored.delete( frame ) || null === address || ( frame.hasAttribute( 'srcdoc' ) && ! ours.has( frame ) ) ) {
@@ -115,7 +115,7 @@ export function serveFrames(): void {
 		}
 	} );
 
-	/** Opens a request where a link or form wants it; false when the browser can do it. */
+	/** Opens a request in the target of a link or form; returns false when the browser can open it itself. */
 	const open = ( target: string, request: FrameRequest ): boolean => {
 		const frame = '' === target ? undefined : frames().find( ( one ) => one.name === target );
 		if ( undefined !== frame ) {
@@ -134,7 +134,7 @@ export function serveFrames(): void {
 		if ( ! nested && ! frames().some( ( one ) => one.name === target && '' !== target ) ) {
 			return false;
 		}
-		// A field may have the name of a property.
+		// Read attributes: a field named `action` or `method` would hide the property of the form.
 		const url = new URL( submitter?.getAttribute( 'formaction' ) ?? form.getAttribute( 'action' ) ?? '', document.baseURI );
 		const fields = new FormData( form, submitter );
 		const text = new URLSearchParams( [ ...fields ].map( ( [ name, value ] ) => [ name, 'string' === typeof value ? value : value.name ] ) );

@@ -20,7 +20,7 @@ export const opaqueShim = `<script>( () => {
 	} } );
 } )();( ${ serveFrames } )();</script>`;
 
-/** Puts the script before every other one. A document in a frame has no address, so it gets the one of its relative addresses. */
+/** Puts the script before all others. A `srcdoc` document has no address, so `base` is set as the base of its relative URLs. */
 export function withShim( html: string, base?: string ): string {
 	const head = /<head\b[^>]*>/i.exec( html ) ?? /<html\b[^>]*>/i.exec( html ) ?? /<!doctype[^>]*>/i.exec( html );
 	const at = null === head ? 0 : head.index + head[ 0 ].length;

@@ -12,7 +12,7 @@ export interface PackedFile {
 
 const endRecord = 0x06054b50, centralHeader = 0x02014b50;
 
-/** Reads the central directory of a zip, which is not in the format zip64. Directories are left out. */
+/** Reads the central directory of a zip; zip64 is not supported. Entries of directories are left out. */
 export function indexZip( bytes: Uint8Array, name: string ): Map< string, PackedFile > {
 	const files = new Map< string, PackedFile >();
 	const view = new DataView( bytes.buffer, bytes.byteOffset, bytes.byteLength );

@@ -19,14 +19,14 @@ export interface BootedSite {
 	handler: PHPRequestHandler;
 	php: PHP;
 	phpVersion: string;
-	/** Null when the database came from the page. */
+	/** The database right after the installation; null when the page supplied one. */
 	database: Uint8Array | null;
 }
 
 /** Steps of the boot, for the progress of the page. */
 export type Report = ( stage: 'runtime' | 'files' | 'install', done: number ) => void;
 
-/** Boots WordPress; `core` learns the static files of the core archive. */
+/** Boots WordPress; adds the static files of the core archive to `core`. */
 export async function bootSite( input: BootInput, cookies: HttpCookieStore, core: CoreFiles, report: Report ): Promise< BootedSite > {
 	closeNetwork();
 	const module = await compile( input.wasm );
@@ -92,7 +92,7 @@ export async function bootSite( input: BootInput, cookies: HttpCookieStore, core
 	const php = await handler.getPrimaryPhp();
 	report( 'install', 1 );
 	const database = null === input.database ? php.readFileAsBuffer( databaseFile ).slice() : null;
-	// The function that makes new runtimes of PHP keeps `input` alive, so the archives are let go by hand.
+	// The function that makes new runtimes of PHP keeps a reference to `input`; empty the archives to free their memory.
 	input.core = input.sqlite = input.wasm = new Uint8Array();
 	input.database = null;
 	return { handler, php, phpVersion: await version( php ), database };

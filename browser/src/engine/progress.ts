@@ -34,7 +34,7 @@ export class BootProgress {
 		this.touch();
 	}
 
-	/** A stage ended (`done` 1) or moved on. */
+	/** Reports that a stage has ended (`done` 1) or has progressed. */
 	move( stage: Exclude< Progress[ 'stage' ], 'notice' >, done = 1 ): void {
 		this.touch();
 		this.stage = stage;
@@ -48,13 +48,13 @@ export class BootProgress {
 		this.report( { stage, fraction: this.fraction } );
 	}
 
-	/** Something does not work, and the boot goes on. */
+	/** Reports a failure that does not stop the boot. */
 	notice( failure: EngineFailure ): void {
 		this.touch();
 		this.report( { stage: 'notice', fraction: this.fraction, notice: failure } );
 	}
 
-	/** Ends the watch. */
+	/** Stops watching for a standstill. */
 	end(): void {
 		clearTimeout( this.timer );
 	}

@@ -18,7 +18,7 @@ export interface ForwardedRequest {
 	body: ArrayBuffer | null;
 	/** Whether the answer becomes a document. */
 	navigation: boolean;
-	/** Whether this document is one of a frame within a document of the sandbox. */
+	/** Whether the frame that shows this document is inside of a document of the sandbox. */
 	framed?: boolean;
 }
 
@@ -43,7 +43,7 @@ export interface BootInput {
 	constants: Record< string, string | number | boolean >;
 }
 
-/** What the worker says after its boot. */
+/** What the worker reports after its boot. */
 export interface BootOutput {
 	php: string;
 	wordpress: string;
@@ -53,7 +53,7 @@ export interface BootOutput {
 
 /**
  * Name of the file that has the WebAssembly of a build, packed as a zlib stream. Many web servers send a file named `.gz`,
- * or one that begins like gzip, with `Content-Encoding: gzip`; browsers then unpack it on the way, and its hash is another one.
+ * or one that begins like gzip, with `Content-Encoding: gzip`; browsers then unpack it, and the hash no longer matches.
  */
 export function wasmName( build: 'jspi' | 'asyncify' ): string {
 	return `php-${ build }.bin`;

@@ -2,12 +2,12 @@
  * The remote page: the frame around a sandbox. It registers the service worker, starts the worker and passes
  * requests from one to the other.
  *
- * Who may embed it decides whether the sandbox is one. Everything that the embedding page sends becomes code of
- * the sandbox, and in full mode its documents run on this origin without a CSP sandbox. Therefore:
+ * The embedding page must be trusted: everything that it sends becomes code of the sandbox, and in full mode
+ * documents of the sandbox run on this origin without a CSP sandbox. Therefore these pages may embed this one:
  * - `opaque`: only a page of this very origin, and each document is sandboxed;
  * - `separate-host`: only when the file `separate-host.json` beside this page names this origin as the sandbox
- *   host and lists the origin of the embedding page. The same file on the parent's own host names another
- *   origin, so no page can make the parent's host serve unsandboxed documents.
+ *   host and lists the origin of the embedding page. On the host of the embedding site the same file names another
+ *   origin than that host, so no page can make that host serve unsandboxed documents.
  */
 import { EngineError, type EngineFailure, type Isolation } from './api.js';
 import { toFailure } from './errors.js';
@@ -74,7 +74,7 @@ async function open( { coep }: { coep: boolean } ): Promise< { siteUrl: string }
 	return { siteUrl };
 }
 
-/** A browser that keeps no data of this host, or of frames of other hosts, refuses the locks first, then the service worker. */
+/** The error when the browser blocks storage for this host or for third-party frames: it refuses the lock or the service worker. */
 function noServiceWorker( thrown: unknown ): EngineError {
 	const hint = 'separate-host' === isolation ? `Allow ${ location.hostname } to keep site data, also inside of pages of other sites, and check that it serves sw.js.` : 'Allow site data for this site, and check that sw.js is served.';
 	return new EngineError( 'wp_codebox_browser_no_service_worker', `The service worker could not be started (${ ( thrown instanceof Error ? thrown.message : String( thrown ) ).replace( /\.$/, '' ) }).`, hint );
@@ -87,7 +87,7 @@ async function takeScope(): Promise< void > {
 	}
 	const name = lockPrefix + siteUrl;
 	const patience = new AbortController();
-	// A page that is being reloaded releases its lock when its old document goes.
+	// During a reload, the old document still holds the lock for a moment.
 	const timer = setTimeout( () => patience.abort(), 5000 );
 	await new Promise< void >( ( resolve, reject ) => {
 		navigator.locks.request( name, { signal: patience.signal }, () => {
@@ -97,7 +97,7 @@ async function takeScope(): Promise< void > {
 			} );
 		} ).catch( ( thrown ) => reject( patience.signal.aborted ? new EngineError( 'wp_codebox_browser_boot_failed', 'This session is open in another window already.', 'Close the other window, or open a new sandbox.' ) : noServiceWorker( thrown ) ) );
 	} ).finally( () => clearTimeout( timer ) );
-	// Firefox gives a frame of another site no list of locks. What stays there is removed when its own page is opened again.
+	// Firefox gives a third-party frame no list of locks. There, a left-over service worker stays until its page is opened again.
 	const locks = await navigator.locks.query().catch( () => null );
 	if ( null === locks ) {
 		return;
@@ -143,10 +143,10 @@ function goTo( path: string ): Promise< void > {
 
 function createFrame(): HTMLIFrameElement {
 	document.getElementById( 'sentence' )?.remove();
-	// The frame may show the site only: a link of the sandbox must not open a page of the parent in it.
+	// The frame may show the sandbox's site only: a link in it must not open a page of the embedding site.
 	const policy = document.createElement( 'meta' );
 	policy.httpEquiv = 'Content-Security-Policy';
-	// Firefox compares an answer of a service worker as if it came from its script, which is no page.
+	// Firefox checks an answer of a service worker by the URL of the worker's script. Allowing it is safe: it is no page.
 	policy.content = `frame-src ${ siteUrl }/ ${ new URL( 'sw.js', base ).href }`;
 	document.head.append( policy );
 	frame = document.createElement( 'iframe' );
@@ -175,7 +175,7 @@ function receiveRequest( event: MessageEvent ): void {
 	worker.postMessage( { type: 'request', request }, [ port ] );
 }
 
-/** A frame within the document asks for its own document. Messages of all other windows are not for this page. */
+/** Answers the request for the document of a frame inside the shown document. Messages of other windows are ignored. */
 function receiveFrame( event: MessageEvent ): void {
 	const message = event.data as FrameLoad;
 	const port = event.ports[ 0 ];

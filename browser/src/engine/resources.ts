@@ -1,7 +1,7 @@
 /** Loads what the steps of a blueprint refer to by URL, before the steps go to the worker. */
 import { EngineError, type Blueprint, type BlueprintStep } from './api.js';
 
-/** A step whose resources are literal, and whose number is that of the blueprint. */
+/** A step with the contents of its resources. `number` is its position in `steps`, from 1; 0 for a short form. */
 export interface ReadyStep {
 	number: number;
 	step: BlueprintStep;

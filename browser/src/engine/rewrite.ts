@@ -2,9 +2,9 @@
  * Rewrites the documents of an opaque sandbox.
  *
  * Their subresources bypass the service worker and go to the real server, without an origin. So each address of
- * a stylesheet, script or image below the site becomes either the address of the parent's own copy, when the
- * file is an unchanged core or theme file, or a `data:` URL with its contents. Fonts and modules need CORS, which
- * the parent does not send, so they always become `data:` URLs.
+ * a stylesheet, script or image below the site becomes either the address of the parent site's own copy, when the
+ * file is an unchanged core or theme file, or a `data:` URL with its contents. Fonts and modules need CORS headers,
+ * which the parent site does not send, so they always become `data:` URLs.
  */
 import { withShim } from './opaque-shim.js';
 import { parentUrl, staticType } from './statics.js';
@@ -16,7 +16,7 @@ export interface SiteFiles {
 	read: ( path: string ) => Uint8Array | null;
 	/** Whether the file is as the core archive had it. */
 	unchanged: ( path: string, contents: Uint8Array ) => boolean;
-	/** Contents of the parent's own copy. */
+	/** Contents of the file on the parent site; null when it has none. */
 	fetchStatic: ( path: string ) => Promise< Uint8Array | null >;
 	/** Answer of the site to a path that is not a static file. */
 	respond: ( pathAndQuery: string ) => Promise< { type: string; bytes: Uint8Array } | null >;
@@ -27,7 +27,7 @@ type Kind = 'style' | 'script' | 'module' | 'image' | 'font';
 const tag = /<!--[\s\S]*?-->|(<style\b(?:"[^"]*"|'[^']*'|[^'">])*>)([\s\S]*?)(<\/style\s*>)|(<script\b(?:"[^"]*"|'[^']*'|[^'">])*>)([\s\S]*?)(<\/script\s*>)|<[a-z](?:"[^"]*"|'[^']*'|[^'">])*>/gi;
 const cssUrl = /(@import\s+)?url\(\s*(?:"([^"]*)"|'([^']*)'|([^)'"\s][^)]*?))\s*\)|@import\s+(?:"([^"]*)"|'([^']*)')/gi;
 const importDepth = 5;
-/** A document with more generated assets than this keeps the rest as they are. */
+/** Number of generated assets that are inlined in one document; the addresses of further ones stay unchanged. */
 const generatedLimit = 20;
 const largestInlined = 8_000_000;
 
@@ -38,7 +38,7 @@ export class DocumentRewriter {
 
 	constructor( private readonly siteUrl: string, private readonly statics: CodeboxSource[ 'statics' ], private readonly files: SiteFiles ) {}
 
-	/** Returns the document with usable addresses; `framed` tells that it is shown in a frame of another document. */
+	/** Returns the document with usable addresses. `framed`: a frame of another document shows it. */
 	async html( text: string, documentUrl: string, framed = false ): Promise< string > {
 		this.generated = 0;
 		const base = documentUrl;
@@ -110,7 +110,7 @@ export class DocumentRewriter {
 		return await this.attribute( open, 'src', base, 'module' === type ? 'module' : 'script' ) + inline + close;
 	}
 
-	/** Scripts load images, styles and editors of core by addresses in their text, with or without escaped slashes. */
+	/** Replaces addresses of core files in the text of a script, with or without escaped slashes, by those of the parent site. */
 	private addressesInScript( text: string ): string {
 		const plain = new URL( this.siteUrl );
 		const forms = [ this.siteUrl, plain.pathname ].flatMap( ( form ) => [ form, form.replaceAll( '/', '\\/' ) ] ).map( ( form ) => form.replace( /[.*+?^${}()|[\]\\]/g, '\\$&' ) );
@@ -142,7 +142,7 @@ export class DocumentRewriter {
 
 	private async link( whole: string, base: string ): Promise< string > {
 		const rel = ( attributeOf( whole, 'rel' )?.value ?? '' ).toLowerCase().split( /\s+/ );
-		// These would ask other hosts, or load a module from where it cannot be loaded.
+		// These would contact other hosts, or preload files from addresses that do not work in the sandbox.
 		if ( rel.some( ( one ) => [ 'dns-prefetch', 'preconnect', 'prefetch', 'prerender', 'modulepreload', 'preload', 'manifest' ].includes( one ) ) ) {
 			return '';
 		}
@@ -177,7 +177,7 @@ export class DocumentRewriter {
 	private async asset( address: string, base: string, kind: Kind, depth: number ): Promise< string | null > {
 		const url = resolve( address, base );
 		if ( null === url || ! url.href.startsWith( `${ this.siteUrl }/` ) || depth > importDepth ) {
-			// A stylesheet that becomes a data: URL has no base any more.
+			// In a stylesheet that becomes a data: URL, relative addresses do not work.
 			return null !== url && depth > 0 && ! /^(data|blob):/.test( address ) ? url.href : null;
 		}
 		const path = pathOf( url, this.siteUrl );
@@ -205,7 +205,7 @@ export class DocumentRewriter {
 			return null;
 		}
 		const kept = this.kept.get( path );
-		// A stylesheet may include other files that changed, so only leaves are kept.
+		// A stylesheet may include other files that changed, so only URLs of other kinds are reused.
 		if ( 'style' !== kind && undefined !== kept && kept.contents.byteLength === contents.byteLength && kept.contents.every( ( byte, index ) => byte === contents[ index ] ) ) {
 			return kept.url;
 		}
@@ -215,7 +215,7 @@ export class DocumentRewriter {
 		return url;
 	}
 
-	/** Stylesheets, scripts and images that PHP makes. */
+	/** Returns a data: URL with a stylesheet, script or image that PHP makes; null when the address must stay. */
 	private async generatedAsset( pathAndQuery: string, kind: Kind ): Promise< string | null > {
 		this.generated += 1;
 		if ( this.generated > generatedLimit ) {
@@ -287,7 +287,7 @@ function withAttribute( whole: string, name: string, value: string ): string {
 	return undefined === found ? whole : whole.slice( 0, found.start ) + text + whole.slice( found.end );
 }
 
-/** A frame gets its document from the script of `opaque-frames.ts`. With an address, Chromium would connect to its host before the policy stops it. */
+/** Renames `src` of a frame for the script of `opaque-frames.ts`: with `src`, Chromium would connect to its host before the policy stops it. */
 function frameElement( whole: string, base: string ): string {
 	const found = attributeOf( whole, 'src' );
 	const url = undefined === found ? null : resolve( decode( found.value ), base );

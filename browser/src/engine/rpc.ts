@@ -54,7 +54,7 @@ export class Rpc {
 		}
 	}
 
-	/** Listens to an event of the other end; returns the function that ends it. */
+	/** Listens to an event of the other end; returns a function that removes the listener. */
 	on( name: string, listener: ( data: unknown ) => void ): () => void {
 		const all = this.listeners.get( name ) ?? new Set();
 		this.listeners.set( name, all );

@@ -110,7 +110,7 @@ export class ClientSession implements PlaygroundClient {
 	}
 
 	async onDownloadProgress( handler: ( progress: Progress ) => void ): Promise< void > {
-		// Everything is loaded by the time a client exists.
+		// All downloads are complete before a client exists.
 		handler( { stage: 'ready', fraction: 1 } );
 	}
 
@@ -129,7 +129,7 @@ export class ClientSession implements PlaygroundClient {
 		return this.runBlueprint( blueprint );
 	}
 
-	/** Steps of the boot: code of the visitor that fails is reported, and the session goes on so that it can be mended. */
+	/** Runs the steps of the boot. Reports code of the visitor that fails and goes on, so that it can be fixed in the sandbox. */
 	async applyDuringBoot( steps: ReadyStep[] ): Promise< void > {
 		const failures = await this.worker< EngineFailure[] >( 'runBootSteps', steps );
 		for ( const failure of failures ) {

@@ -16,7 +16,7 @@ export interface SiteAnswer {
 	body: Uint8Array | null;
 }
 
-/** What a site needs of its surroundings. */
+/** Callbacks of the worker that a site uses. */
 export interface Surroundings {
 	report: ( stage: string, done: number ) => void;
 	message: ( data: string ) => void;
@@ -71,7 +71,7 @@ export class Site {
 		return done;
 	}
 
-	/** Runs PHP outside of a request. A script that fails is an answer, not an error. */
+	/** Runs PHP outside of a request. Does not reject when the script fails: the answer has its errors and exit code. */
 	run( options: { code?: string; scriptPath?: string; env?: Record< string, string > } ): Promise< RunAnswer > {
 		return this.exclusive( async () => {
 			try {
@@ -85,7 +85,7 @@ export class Site {
 		} );
 	}
 
-	/** Starts PHP and gives its output as it comes; `use` reads it to the end. */
+	/** Starts PHP; `use` gets the output as a stream and reads it to the end. */
 	stream< Value >( options: { code: string; env?: Record< string, string > }, use: ( response: StreamedPHPResponse ) => Promise< Value > ): Promise< Value > {
 		return this.exclusive( async () => {
 			try {
@@ -126,7 +126,7 @@ export class Site {
 			body = new TextEncoder().encode( await rewriter.html( new TextDecoder().decode( body ), url, framed ) );
 		}
 		if ( navigation && 0 === body.byteLength && undefined === response.headers.location && ! [ 204, 205, 304 ].includes( response.httpStatusCode ) && ( '' === type || type.startsWith( 'text/html' ) ) ) {
-			// PHP that dies without a word must not leave a blank frame.
+			// When PHP dies without output, the frame must not stay blank.
 			body = new TextEncoder().encode( sentencePage( 'An empty page', `WordPress answered with status ${ response.httpStatusCode } and nothing else. ${ response.errors }`, `${ this.siteUrl }/` ) );
 			headers.push( [ 'content-type', 'text/html; charset=utf-8' ] );
 		}
@@ -170,7 +170,7 @@ export class Site {
 		}
 	}
 
-	/** Copies of the parent can be used by documents only when they are on the host that the policy allows. */
+	/** Drops addresses of copies on the parent site that have another origin than the sandbox: its policy forbids those. */
 	private usableStatics( siteUrl: string, statics: BootInput[ 'statics' ] ): BootInput[ 'statics' ] {
 		const local = ( url: string ) => ( '' !== url && new URL( url, siteUrl ).origin === new URL( siteUrl ).origin ? new URL( url, siteUrl ).href : '' );
 		return { includes: local( statics.includes ), admin: local( statics.admin ), themes: local( statics.themes ) };

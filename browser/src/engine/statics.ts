@@ -1,4 +1,4 @@
-/** Files of the parent site's own core and themes that the core archive leaves out. */
+/** Static files of core and themes that the core archive leaves out: the sandbox loads the parent site's own copies. */
 import type { CodeboxSource } from './api.js';
 
 const types: Record< string, string > = {
@@ -13,9 +13,9 @@ export function staticType( path: string ): string | undefined {
 }
 
 /**
- * URL of the parent's own copy of a site path such as `/wp-includes/js/x.js`, or null.
+ * URL of the parent site's own copy of a path such as `/wp-includes/js/x.js`, or null.
  *
- * Only static files of core and themes have one: nothing that the parent's PHP would answer.
+ * Only static files of core and themes have one, never a path that the parent site's PHP would answer.
  */
 export function parentUrl( statics: CodeboxSource[ 'statics' ], path: string ): string | null {
 	const prefixes: Array< [ string, string | undefined ] > = [ [ '/wp-includes/', statics.includes ], [ '/wp-admin/', statics.admin ], [ '/wp-content/themes/', statics.themes ] ];
@@ -30,7 +30,7 @@ export function parentUrl( statics: CodeboxSource[ 'statics' ], path: string ): 
 	return null;
 }
 
-/** Fetches such a file for the worker. Null when the parent has none. */
+/** Fetches the parent site's copy of a file for the worker; null when there is none. */
 export async function fetchStatic( statics: CodeboxSource[ 'statics' ], path: string ): Promise< Uint8Array | null > {
 	const url = parentUrl( statics, path );
 	if ( null === url || new URL( url, location.href ).origin !== location.origin ) {

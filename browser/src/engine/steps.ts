@@ -13,7 +13,7 @@ import { exec } from './exec.js';
 
 type Run = ( site: Site, fields: BlueprintStep ) => Promise< void > | void;
 
-/** A step failed for a reason that the step itself knows. */
+/** A step failed, and the message says why. */
 class StepProblem extends Error {}
 
 const steps: Record< string, Run > = {

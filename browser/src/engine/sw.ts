@@ -1,15 +1,15 @@
 /**
  * Service worker of one site (`site/<scope>/`): hands each request to the remote page and sends its answer.
  *
- * It keeps nothing in memory: the browser may stop it at any time, so it looks for its page on every request,
- * and its settings are in the URL of the script. Every answer gets a content security policy; in opaque mode
- * that includes `sandbox`, so that documents of the sandbox have no origin and cannot reach the parent.
+ * It keeps nothing in memory: the browser may stop it at any time, so it finds the remote page anew for every
+ * request, and its settings are in the URL of the script. Every answer gets a content security policy; in opaque mode
+ * that includes `sandbox`, so that documents of the sandbox have no origin and cannot reach the parent site.
  */
 import { answerHeaders } from './headers.js';
 import type { ForwardedAnswer, ForwardedRequest } from './protocol.js';
 import { sentencePage } from './sentence.js';
 
-// The types of service workers and of pages exclude each other in one TypeScript program.
+// TypeScript's libraries for service workers and for pages conflict, so the types of this worker are declared here.
 interface Client {
 	readonly url: string;
 	postMessage: ( message: unknown, transfer: Transferable[] ) => void;
@@ -42,7 +42,7 @@ self.addEventListener( 'fetch', ( event ) => {
 	if ( url.origin === site.origin && url.pathname.startsWith( site.pathname ) ) {
 		event.respondWith( respond( event.request, site ) );
 	} else if ( ! opaque && url.origin !== site.origin ) {
-		// The policy of the documents forbids this too; nothing is asked of other hosts.
+		// Sends no request to other hosts. The content security policy of the documents forbids it too.
 		event.respondWith( Response.error() );
 	}
 } );

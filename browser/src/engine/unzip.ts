@@ -6,7 +6,7 @@ import { EngineError } from './api.js';
 /** Files by name below the target. */
 export type Entries = Map< string, Uint8Array >;
 
-/** Most bytes of one unpacked archive: more would end the tab without a word. WordPress itself has 40 MB. */
+/** Maximum size of one unpacked archive: more memory would crash the tab. WordPress itself has 40 MB. */
 const mostBytes = 256 << 20;
 
 /** Throws when the files of an archive have more bytes than a sandbox can hold. */
@@ -28,13 +28,13 @@ export function checkName( path: string, name: string ): void {
 	}
 }
 
-/** Reads a zip. Directories are left out; files make them. */
+/** Reads a zip. Entries of directories are left out; writing the files creates the directories. */
 export function readZip( bytes: Uint8Array, name: string ): Entries {
 	let files: Record< string, Uint8Array >;
 	let total = 0;
 	try {
 		files = unzipSync( bytes, { filter: ( file ) => {
-			// No entry unpacks to more than it announces.
+			// The announced size is enough: no entry unpacks to more.
 			total += file.originalSize;
 			checkSize( total, name );
 			return ! file.name.endsWith( '/' );

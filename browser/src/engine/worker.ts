@@ -27,8 +27,8 @@ async function runSteps( steps: ReadyStep[] ): Promise< void > {
 }
 
 /**
- * The steps of the boot. Only code of the visitor that fails to start is no reason to give up, because the
- * sandbox is where it can be mended; such failures are returned.
+ * Runs the steps of the boot. When code of the visitor fails to start, the boot goes on, because the visitor can
+ * fix it in the sandbox; such failures are returned. Every other failure ends the boot.
  */
 async function runBootSteps( steps: ReadyStep[] ): Promise< EngineFailure[] > {
 	const failures: EngineFailure[] = [];

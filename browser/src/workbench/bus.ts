@@ -35,7 +35,7 @@ export class EventError extends Error {
 }
 
 const TYPES: readonly EventType[] = [ 'SYSTEM_FILE_SYNC', 'AGENT_EXEC_CMD', 'RUNTIME_OUTPUT', 'RUNTIME_EXIT', 'RUNTIME_READY' ];
-/** Events that only their first handlers can act on. */
+/** Event types that wait for their first handler. */
 const WAITING: readonly EventType[] = [ 'SYSTEM_FILE_SYNC', 'AGENT_EXEC_CMD' ];
 
 /** What a subscription may say besides its handler. */
@@ -73,7 +73,7 @@ export class EventBus {
 		return envelope.id;
 	}
 
-	/** Calls the handler for each event of this type, and returns the function that ends that. */
+	/** Calls the handler for each event of this type; returns a function that ends the subscription. */
 	subscribe< Type extends EventType >( type: Type, handler: Handler< Type >, { observer = false }: SubscribeOptions = {} ): () => void {
 		if ( ! TYPES.includes( type ) ) {
 			throw new EventError( `there is no event type ${ JSON.stringify( type ) }; the types are ${ TYPES.join( ', ' ) }` );
@@ -93,7 +93,7 @@ export class EventBus {
 		};
 	}
 
-	/** Delivers waiting events as long as the first of them has a handler. The order across types is kept. */
+	/** Delivers waiting events until the first of them has no handler. So their order stays the same across types. */
 	private release(): void {
 		for ( let first = this.waiting[ 0 ]; first && this.isHandled( first.event.type ); first = this.waiting[ 0 ] ) {
 			this.waiting.shift();

@@ -91,7 +91,7 @@ async function render( mount: Mount, entry: Entry ): Promise< { patch: Uint8Arra
 	return { patch: patch.bytes, row: row! };
 }
 
-/** Returns the members of a request that keeps these changes. */
+/** Returns the members of a request that stores these changes as a bundle. */
 export function upload( changes: ChangeSet ): { files: Array< { path: string; content_base64: string } >; deleted: string[] } {
 	return {
 		files: changes.files.flatMap( ( { target, after } ) => ( after ? [ { path: target, content_base64: base64( after ) } ] : [] ) ),
@@ -110,12 +110,12 @@ export function pathOf( target: string, roots: readonly Root[] ): string | null 
 	return root ? root.path + target.slice( root.target.length ) : null;
 }
 
-/** Returns the directory of a root. One that is a single file, such as `plugins/hello.php`, is mounted as the directory that has it. */
+/** Returns the directory that is mounted for a root: for a single file, such as `plugins/hello.php`, the one that contains it. */
 export function directoryOf( root: Root ): string {
 	return root.target.endsWith( '.php' ) ? directory( root.path ) : root.path;
 }
 
-/** Returns the roots by the directory that a bundle has as their mount. Single files share one. */
+/** Groups the roots by their mount in a bundle. Roots that are single files share the mount of their directory. */
 function byMount( roots: readonly Root[] ): Map< string, Root[] > {
 	const mounted = new Map< string, Root[] >();
 	for ( const root of roots ) {

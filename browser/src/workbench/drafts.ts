@@ -30,7 +30,7 @@ export interface KeptEdits {
 	readonly files: readonly KeptFile[];
 	/** Text of an editor that was not saved, by target. */
 	readonly unsaved: Readonly< Record< string, string > >;
-	/** Whether a bundle has these files. */
+	/** Whether these files are stored in a bundle. */
 	readonly kept: boolean;
 }
 
@@ -39,7 +39,7 @@ export class Drafts {
 
 	constructor( private readonly factory: IDBFactory | undefined = globalThis.indexedDB ) {}
 
-	/** Replaces the record of a session. A record without edits is removed. */
+	/** Replaces the stored edits of a session; removes them when `edits` is empty. */
 	async put( edits: KeptEdits ): Promise< void > {
 		if ( 0 === edits.files.length && 0 === Object.keys( edits.unsaved ).length ) {
 			return this.remove( edits.session );
@@ -51,12 +51,12 @@ export class Drafts {
 		}
 	}
 
-	/** Removes the record of a session. */
+	/** Removes the stored edits of a session. */
 	async remove( session: string ): Promise< void > {
 		await this.transaction( 'readwrite', ( store ) => store.delete( session ) );
 	}
 
-	/** Returns the edits of this session; else, with `other`, the newest of another session with equal roots that no bundle has. */
+	/** Returns the edits of this session; else the newest of another session with equal roots that are in no bundle. */
 	async find( session: string, roots: string ): Promise< { edits: KeptEdits; own: boolean } | null > {
 		const all = await this.all();
 		const own = all.find( ( edits ) => session === edits.session );

@@ -10,7 +10,7 @@ import { directory } from './paths';
 /** Which stored files were written again. */
 export interface Restored {
 	readonly written: readonly string[];
-	/** Files that the session has in another version than the edits were made for. */
+	/** Files that were not written, because the session has another version than the one that was edited. */
 	readonly conflicts: readonly string[];
 	readonly unsaved: Readonly< Record< string, string > >;
 }
@@ -24,7 +24,7 @@ export class Edits {
 	private last = '';
 	private writing: Promise< void > = Promise.resolve();
 	private readonly roots: string;
-	/** While stored edits wait for a decision, the record is not replaced. */
+	/** Nothing is stored until the person has decided about edits stored earlier: storing would replace them. */
 	private paused = true;
 
 	constructor(
@@ -39,7 +39,7 @@ export class Edits {
 			.join( '\n' );
 	}
 
-	/** Whether something would be lost with this tab that no bundle has. */
+	/** Whether this tab has unsaved text or changes that are in no bundle. */
 	get atRisk(): boolean {
 		return this.unsaved.size > 0 || ( null !== this.changes && this.changes.files.length > 0 && this.keptDigest !== this.changes.digest );
 	}
@@ -54,24 +54,24 @@ export class Edits {
 		}
 	}
 
-	/** Begins to store. */
+	/** Ends the pause: stores the edits from now on. */
 	resume(): void {
 		this.paused = false;
 		this.store();
 	}
 
-	/** Removes the record of another session, which the person does not want. */
+	/** Removes the stored edits of another session, which the person has declined. */
 	async discard( edits: KeptEdits ): Promise< void > {
 		await this.drafts.remove( edits.session ).catch( ( thrown ) => this.failed( thrown ) );
 	}
 
-	/** Takes the changes of the session. */
+	/** Sets the changes of the session and stores them. */
 	set( changes: ChangeSet ): void {
 		this.changes = changes;
 		this.store();
 	}
 
-	/** Takes the text of an editor; null when it is saved. */
+	/** Sets and stores the unsaved text of a file; null when it is saved. */
 	edited( target: string, text: string | null ): void {
 		if ( null === text ) {
 			if ( ! this.unsaved.delete( target ) ) {
@@ -88,14 +88,14 @@ export class Edits {
 		return this.unsaved.get( target ) ?? null;
 	}
 
-	/** Notes that a bundle has these changes. */
+	/** Notes that these changes are stored in a bundle. */
 	kept( changes: ChangeSet ): void {
 		this.keptDigest = changes.digest;
 		this.last = '';
 		this.store();
 	}
 
-	/** Writes stored files into the sandbox. A file whose baseline is another one is only written with `all`. */
+	/** Writes stored files into the sandbox. Without `all`, skips files that differ there from the version that was edited. */
 	async restore( client: PlaygroundClient, roots: readonly Root[], edits: KeptEdits, all = false ): Promise< Restored > {
 		const written: string[] = [];
 		const conflicts: string[] = [];
@@ -125,7 +125,7 @@ export class Edits {
 		return { written, conflicts, unsaved: edits.unsaved };
 	}
 
-	/** Resolves when everything so far is stored. */
+	/** Resolves when all edits so far are stored. */
 	async settled(): Promise< void > {
 		await this.writing;
 	}

@@ -1,5 +1,5 @@
 /**
- * Turns whatever is thrown into a sentence with a code and what to do.
+ * Turns any thrown value into a message with a code and a hint.
  */
 import { i18n } from './i18n';
 

@@ -1,8 +1,8 @@
 /**
  * Entry of workbench.js: reads what PHP printed, and builds the page.
  *
- * Host plugins use `window.wpCodeboxBrowser`: `events` and `tools`. The document event `wp-codebox-browser-ready` says that
- * it exists.
+ * Host plugins use `window.wpCodeboxBrowser`: `events` and `tools`. Once this object exists, the document gets the event
+ * `wp-codebox-browser-ready`.
  */
 import type { StartPlaygroundWeb } from '../engine/api';
 import type { EventBus } from './bus';

@@ -63,7 +63,7 @@ export async function hydrate( settings: PageSettings, signal?: AbortSignal ): P
 
 interface RunOptions {
 	readonly signal?: AbortSignal | undefined;
-	/** Gets the sent part of the request, from 0 to 1. */
+	/** Called with the fraction of the request that is sent, from 0 to 1. */
 	readonly onSent?: ( fraction: number ) => void;
 }
 

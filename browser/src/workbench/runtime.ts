@@ -9,7 +9,7 @@ import { lossyText, text } from './bytes';
 import { failure, type Failure } from './failure';
 import { directory, resolve, shown } from './paths';
 
-/** What the runtime tells the page. */
+/** Callbacks with which the runtime reports to the page. */
 export interface RuntimeObserver {
 	/** A file is in the sandbox. */
 	mounted( path: string ): void;

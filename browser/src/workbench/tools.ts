@@ -80,7 +80,7 @@ export interface CommandAnswer {
 	readonly exitCode: number;
 	readonly stdout: string;
 	readonly stderr: string;
-	/** Whether output was left out here. */
+	/** Whether `stdout` or `stderr` was cut. */
 	readonly truncated: boolean;
 	readonly error?: { readonly code: string; readonly message: string };
 }

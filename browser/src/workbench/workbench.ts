@@ -150,7 +150,7 @@ export class Workbench {
 		if ( this.claimed || ! navigator.locks ) {
 			return;
 		}
-		// After a reload, the lock of the page before may still be there for a moment.
+		// After a reload, the old document may still hold the lock for a moment.
 		const signal = AbortSignal.timeout( 3000 );
 		await new Promise< void >( ( done, fail ) => {
 			navigator.locks
@@ -222,7 +222,7 @@ export class Workbench {
 		return client && ( await client.fileExists( path ) ) ? text( await client.readFileAsBuffer( path ) ) : null;
 	}
 
-	/** Files may have changed: looks again when no further event follows at once. */
+	/** Files may have changed: computes the changes when no further event follows for `SETTLE` milliseconds. */
 	private touched(): void {
 		if ( null !== this.timer ) {
 			clearTimeout( this.timer );
@@ -384,7 +384,7 @@ export class Workbench {
 		}
 	}
 
-	/** Name below wp-content of a path; the path itself outside of the roots. */
+	/** Returns the name below wp-content of a path; outside of the roots, the path itself. */
 	private targetOf( path: string ): string {
 		const root = rootOf( path, this.roots );
 		return root ? root.target + path.slice( root.path.length ) : path;

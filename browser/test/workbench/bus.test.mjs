@@ -12,7 +12,7 @@ const { normalized, restored } = await load( 'line-endings' );
 
 const ROOT = '/wordpress/wp-content/plugins/demo';
 
-/** Returns a bus with a runtime, and everything that they said. */
+/** Returns a bus with a runtime, the log of their events, and errors that handlers threw. */
 function session( archive = { [ `${ ROOT }/demo.php` ]: '<?php\n' }, hooks = {} ) {
 	const log = [];
 	const thrown = [];

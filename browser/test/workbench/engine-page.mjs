@@ -2,7 +2,7 @@
 
 export const ROOT = '/wordpress/wp-content/plugins/sample';
 
-/** Puts the page and the answers of its site into a parent of `../server.mjs`, whose module is `parts`; returns its address. */
+/** Makes a parent site of `../server.mjs` (the module `parts`) serve the page and its REST answers; returns the page's address. */
 export function enginePage( parent, parts ) {
 	const origin = `http://127.0.0.1:${ parent.port }`;
 	const base = origin + parts.assets;

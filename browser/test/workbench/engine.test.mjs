@@ -80,7 +80,7 @@ test( 'a real WordPress runs in the page: edit, terminal, changes, reload', { sk
 	await page.reload();
 	await saw( page, 'Restored the edits of 2 files.' );
 	await waitUntil( async () => ( await Promise.all( inside() ) ).some( ( count ) => count > 0 ) );
-	// Scripts of WordPress that want storage fail in isolated documents, as the note of the page says.
+	// Scripts of WordPress that use storage fail in documents without an origin; a note on the page says so.
 	assert.deepEqual( errors.filter( ( error ) => ! /sandboxed|__unstableCreatePersistenceLayer/.test( error ) ), [] );
 	assert.deepEqual( foreign, [] );
 	await context.close();

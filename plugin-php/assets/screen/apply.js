@@ -1,5 +1,5 @@
 /**
- * Applies approved files and takes them back. Each dialog says who writes which files.
+ * Applies approved files and takes them back. Each dialog states which files are written, and whether Codebox writes them.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -24,7 +24,7 @@
 	}
 
 	/**
-	 * Says who would apply approved files of this site.
+	 * Returns a paragraph on what applies approved files: Codebox, another plugin or nothing.
 	 *
 	 * @param {string} adapter  Field `adapter` of an inspection.
 	 * @param {string} settings Address of the settings page; '' for a user who may not change them.
@@ -63,13 +63,13 @@
 		];
 	}
 
-	/** Returns a sentence on the health of the site; null when it was not asked. */
+	/** Returns a phrase on the health of the site; null when the answer contains no health status. */
 	function healthy( health ) {
 		const words = { unchanged: __( 'works as before', 'codebox' ), worse: __( 'got worse', 'codebox' ), unknown: __( 'not checked', 'codebox' ) };
 		return Object.hasOwn( words, health.status ) ? words[ health.status ] : null;
 	}
 
-	/** Returns the files that a change left or restored differently. */
+	/** Returns a list of the files that were left as they are, with the reasons. */
 	function conflicts( rows ) {
 		return Array.isArray( rows ) && rows.length
 			? [

@@ -327,8 +327,8 @@
 	}
 
 	/**
-	 * Returns the id of the bundle's run, as a link as soon as the site says that it knows the run: no run of this site made a
-	 * bundle that a browser uploaded or that was imported.
+	 * Returns the id of the bundle's run. It becomes a link once the site confirms that it has the run: a bundle that a browser
+	 * uploaded or that was imported has no run on this site.
 	 */
 	function runOf( bundle, signal ) {
 		const name = code( bundle.run_id );

@@ -15,12 +15,12 @@ use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Turns the short forms of blueprints into steps, in order, and refuses what the engine cannot do by its number and name. */
+/** Turns the short forms of blueprints into steps, in order. Refuses steps that the engine cannot do; the error has number and name. */
 final class BlueprintMerge {
 
 	private const STEPS = [ 'login', 'activatePlugin', 'activateTheme', 'installPlugin', 'installTheme', 'writeFile', 'writeFiles', 'mkdir', 'rm', 'rmdir', 'mv', 'cp', 'unzip', 'runPHP', 'defineWpConfigConsts', 'setSiteOptions', 'wp-cli' ];
 
-	/** Fields of a blueprint that describe it, or that the engine decides. */
+	/** Fields of a blueprint that have no effect: descriptions, and versions and features, which the engine decides. */
 	private const NOTES = [ '$schema', 'meta', 'preferredVersions', 'phpExtensionBundles', 'features' ];
 
 	/** @var list<array<string, mixed>> Steps so far. */
@@ -35,7 +35,7 @@ final class BlueprintMerge {
 	/**
 	 * Adds a blueprint.
 	 *
-	 * @param string       $field     Name of the field that has it.
+	 * @param string       $field     Name of the input field that contains it.
 	 * @param array<mixed> $blueprint Blueprint.
 	 * @throws Failure `wp_codebox_browser_step_unsupported`, `wp_codebox_input_invalid`.
 	 */

@@ -17,8 +17,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Without the constant `WP_CODEBOX_BROWSER_HOST` the sandbox is served by the site itself and its documents have an opaque origin.
- * With it, the sandbox is loaded from that host and can use REST and AJAX. Cookies ignore ports, so another port is no
- * other host. Plain documents of the site's own origin do not exist.
+ * With it, the sandbox is loaded from that host and can use REST and AJAX. A host that differs from the site only by its
+ * port is refused, because cookies ignore ports. Documents of a sandbox never have the site's own origin.
  */
 final class BrowserHost {
 

@@ -22,8 +22,8 @@ use const WPCodebox\VERSION;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Opens a session for one plugin, theme or bundle through the public abilities and starts the workbench on it. Without a
- * subject the page lists what can be opened. Whatever prevents a session is a sentence on the page.
+ * Opens a session for one plugin, theme or bundle through the public abilities and starts the workbench on it. If the URL
+ * contains none of these, the page lists what can be opened. If no session can be opened, the page shows the reason.
  */
 final class BrowserPage {
 
@@ -73,7 +73,7 @@ final class BrowserPage {
 
 	/** Opens the session before anything is printed. */
 	public function load(): void {
-		// A page without a parent has no title of its own.
+		// WordPress finds no title for a page without a parent.
 		$GLOBALS['title'] = __( 'Browser sandbox', 'codebox' );
 		// phpcs:disable WordPress.Security.NonceVerification, WordPress.Security.ValidatedSanitizedInput -- checked below; slugs are looked up, never used as paths.
 		$kind = isset( $_GET['kind'] ) && is_string( $_GET['kind'] ) ? wp_unslash( $_GET['kind'] ) : '';
@@ -236,7 +236,7 @@ final class BrowserPage {
 	}
 
 	/**
-	 * Fails unless browsers give this page service workers.
+	 * Fails unless browsers allow service workers on this page.
 	 *
 	 * @throws Failure `wp_codebox_browser_host_invalid`.
 	 */

@@ -45,7 +45,7 @@ final class BrowserRoutes {
 	 * @param string                           $path    Path with its pattern.
 	 * @param string|list<string>              $methods HTTP methods.
 	 * @param callable(WP_REST_Request): string $ability Returns the name of the ability.
-	 * @param list<string>                     $fields  Parameters that are its input; empty for those of body or query.
+	 * @param list<string>                     $fields  Parameters that are the input of the ability; empty: all of body or query.
 	 */
 	private function route( string $path, string|array $methods, callable $ability, array $fields = [] ): void {
 		register_rest_route(

@@ -26,9 +26,9 @@ final class BrowserServices {
 	public readonly BrowserSessions $create;
 	/** Opens, starts and ends sessions of sites. */
 	public readonly SiteSessions $sites;
-	/** Says whether a site can be recovered. */
+	/** Finds out whether a site can be recovered. */
 	public readonly SiteStatus $status;
-	/** Gives the owner of a session its blueprint. */
+	/** Returns the blueprint of a session to its owner. */
 	public readonly Hydration $hydration;
 	/** Describes snapshots, exports and plans. */
 	public readonly SiteExports $exports;

@@ -11,7 +11,10 @@ namespace WPCodebox\Browser;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Answers the abilities that make a session: the session itself, the one of a site, of a task and of a materializer. */
+/**
+ * Answers the abilities that create a session: a plain one, or one for a contained site, a task or a materializer (a task that
+ * makes the files of a site).
+ */
 final class BrowserSessions {
 
 	/**

@@ -50,7 +50,7 @@ final class BundleSeed {
 	 * @param string $reference Artifact id, run id, or the beginning of either.
 	 * @return array<string, array{source: string, files: array<string, string>, deleted: list<string>}> Host directory or file, new
 	 *   contents by name relative to the directory, and deleted files below `wp-content`.
-	 * @throws Failure `wp_codebox_apply_conflict` when the code of this site changed, or the code of the bundle's own check.
+	 * @throws Failure `wp_codebox_apply_conflict` when the code of this site changed; else the error code of the failed check.
 	 */
 	public function overlays( string $reference ): array {
 		$artifact = $this->artifacts->artifact( [ 'artifact_id' => $reference ] );

@@ -101,7 +101,7 @@ final class CodeSources {
 	}
 
 	/**
-	 * Returns the steps that activate the plugins and the theme of bundles. Only the packed code tells which they are.
+	 * Returns the steps that activate the plugins and the theme of bundles, which are known only after packing.
 	 *
 	 * @param list<array<string, mixed>> $packed Directories with their archives.
 	 * @return list<array<string, mixed>>

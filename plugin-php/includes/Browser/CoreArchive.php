@@ -17,8 +17,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Packs what PHP needs of this site's core: `wp-admin`, `wp-includes`, the program files of the root directory and
- * one default theme. Scripts, images and fonts are left out, because the sandbox loads them from this site. What is not
- * core, such as `wp-config.php`, plugins, must-use plugins, drop-ins and uploads, is never packed: names are listed here.
+ * one default theme. Scripts, images and fonts are left out, because the sandbox loads them from this site. In the root
+ * directory only the files listed here are packed, so never `wp-config.php`, plugins, must-use plugins, drop-ins or uploads.
  */
 final class CoreArchive {
 

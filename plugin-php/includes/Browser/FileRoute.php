@@ -120,7 +120,7 @@ final class FileRoute {
 		if ( true === $served || ! $result instanceof WP_REST_Response || null === $this->served || $request !== $this->served ) {
 			return $served;
 		}
-		// The server's Expires and Pragma of logged-in users contradict the Cache-Control of the file.
+		// WP_REST_Server sends Expires and Pragma to logged-in users, which contradict the Cache-Control of the file.
 		header_remove( 'Expires' );
 		header_remove( 'Pragma' );
 		while ( ob_get_level() > 0 ) {

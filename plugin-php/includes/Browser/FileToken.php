@@ -15,7 +15,7 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Names file, user, site, session and expiry, signed with a key of this site.
+ * Contains file, user, site, session and expiry, signed with a key of this site.
  */
 final class FileToken {
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Gives the owner of a session its blueprint.
+ * Returns the blueprint of a session to its owner.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Checks who asks, then joins the stored runtime with fresh links to the files of this site. */
+/** Checks the user, then joins the stored runtime with fresh links to the files of this site. */
 final class Hydration {
 
 	/**
@@ -94,7 +94,7 @@ final class Hydration {
 		$codebox = $assets->contract( $runtime['scope'], $runtime['session_id'] )['codebox'];
 		$roots   = [] === $runtime['roots'] ? [] : $assets->roots( $runtime['roots'], $runtime['session_id'] );
 		if ( self::baseline( $roots ) !== $runtime['baseline'] ) {
-			// Changes are later compared with the code that the record names.
+			// Changes are later compared with the code in the record of the session, so the session must start with the same code.
 			throw RefFailure::because( 'input_hash_mismatch', SiteDocuments::ref( $runtime['cache_key'], $runtime['input_hash'], 'input_hash_mismatch' ) );
 		}
 		return $blueprint + [
@@ -106,7 +106,7 @@ final class Hydration {
 	}
 
 	/**
-	 * Returns what the code of a session was. The contents of a bundle over it belong to the change, so they are not part of it.
+	 * Returns the code with which a session began. The files of a bundle over it are not included, because they count as changes.
 	 *
 	 * @param list<array<string, mixed>> $roots Directories with their archives.
 	 * @return list<array{target: string, archive: string}>

@@ -17,7 +17,7 @@ final class MadeSession {
 	/**
 	 * Creates the value.
 	 *
-	 * @param array<string, mixed>       $input    Input in one form.
+	 * @param array<string, mixed>       $input    Normalized input.
 	 * @param Owner                      $owner    Caller.
 	 * @param SessionRecord              $record   Record of the session.
 	 * @param array<string, mixed>       $runtime  Prepared runtime.

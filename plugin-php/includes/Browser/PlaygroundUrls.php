@@ -25,7 +25,7 @@ final class PlaygroundUrls {
 	 *
 	 * @param array<string, mixed> $contract Assets of the session.
 	 * @param array<string, mixed> $given    `playground` of the input.
-	 * @return array{client_module_url: string, remote_url: string, cors_proxy_url: string, own: bool} own: all are those of the assets.
+	 * @return array{client_module_url: string, remote_url: string, cors_proxy_url: string, own: bool} own: whether all are addresses of the assets.
 	 * @throws Failure `wp_codebox_browser_url_invalid`, `_url_insecure` or `_origin_not_allowed`.
 	 */
 	public static function of( array $contract, array $given ): array {
@@ -41,7 +41,7 @@ final class PlaygroundUrls {
 		if ( is_string( $proxy ) && '' !== $proxy ) {
 			$urls['cors_proxy_url'] = self::checked( 'playground.cors_proxy_url', $proxy );
 		}
-		// An outside engine that the site configures has no sources of this site.
+		// The assets of an outside engine that this site configures contain no files of this site.
 		$own = [] !== ( $contract['codebox'] ?? [] );
 		foreach ( self::FIELDS as $field ) {
 			$url = trim( (string) ( $given[ $field ] ?? '' ) );

@@ -13,7 +13,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * One transient per user, key and digest, so that no user can read or replace the runtime of another. A second one per user
- * and key names the newest digest, and a third per key and digest names the first owner, for the reason of a refusal.
+ * and key contains the newest digest. A third per key and digest contains the first owner, so that a refusal can state that
+ * the runtime belongs to another user.
  */
 final class PreparedRuntimes {
 

@@ -11,7 +11,7 @@ namespace WPCodebox\Browser;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Built only for a runtime that its owner can read. */
+/** Callers have checked that the session belongs to the current user. */
 final class PreviewBoot {
 
 	/**

@@ -84,7 +84,7 @@ final class PrivateDirectory {
 		if ( '' === $root || ! is_dir( $root ) || null !== ServedDirectories::holding( $root ) ) {
 			return null;
 		}
-		// As root everything is writable; a file of root would be useless for the PHP of the web server.
+		// Everything is writable for root, but the PHP of the web server could not use a file that root creates.
 		$owned = ! function_exists( 'posix_geteuid' ) || fileowner( $root ) === posix_geteuid();
 		$path  = $root . '/sites/' . $this->site->id() . '/browser';
 		$near  = $path;

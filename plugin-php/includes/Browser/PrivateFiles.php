@@ -29,7 +29,7 @@ final class PrivateFiles {
 	/** Maximum size of all files of a site, in bytes. */
 	public const MAX_TOTAL = 1073741824;
 
-	/** Seconds that a file stays at least. */
+	/** Minimum time that a file is stored, in seconds. */
 	private const KEEP = DAY_IN_SECONDS;
 	/** Seconds after which a temporary file of a request that ended early is deleted. */
 	private const UNFINISHED = HOUR_IN_SECONDS;

@@ -109,7 +109,7 @@ final class RunnerPlan {
 	/**
 	 * Returns a path of the sandbox.
 	 *
-	 * @param array<string, mixed> $from    Object that may have it.
+	 * @param array<string, mixed> $from    Object that may contain the path.
 	 * @param string               $name    Name of the member.
 	 * @param string               $default Default.
 	 * @param string|null          $field   Path of the field below browser_runner.

@@ -12,8 +12,8 @@ namespace WPCodebox\Browser;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The generated script runs a task inside PHP-WASM. It proves by facts that no configuration can give (`php_uname()`, the
- * extension of the engine, ABSPATH) that it is there, before it loads or registers anything; a constant is no proof.
+ * The generated script runs a task inside PHP-WASM. Before it loads or registers anything, it checks that it runs there, by
+ * facts that no configuration can set: `php_uname()`, the extension of the engine, ABSPATH. A constant is no proof.
  */
 final class RunnerSource {
 

@@ -163,10 +163,10 @@ final class RuntimeInstall {
 	}
 
 	/**
-	 * Moves the new directory into place; a former one of the same version gives way to it.
+	 * Moves the new directory into place; it replaces an existing one of the same version.
 	 *
 	 * @param string $staged New directory.
-	 * @param string $target Its place.
+	 * @param string $target Final path of the new directory.
 	 */
 	private function put( string $staged, string $target ): void {
 		// phpcs:disable WordPress.WP.AlternativeFunctions -- rename() switches in one step; WP_Filesystem copies.

@@ -100,7 +100,7 @@ final class SessionAnswers {
 	}
 
 	/**
-	 * Returns the summary after the filter of the site, with the place where it is kept as evidence.
+	 * Returns the summary after the filter of the site, with a reference to the copy that is kept as evidence.
 	 *
 	 * @param array<string, mixed> $answer Summary.
 	 * @param MadeSession          $made   Session.
@@ -139,7 +139,7 @@ final class SessionAnswers {
 	}
 
 	/**
-	 * Returns the session with what the server keeps of it.
+	 * Returns the summary with the recipe, addresses and task that the server stores for the session.
 	 *
 	 * @param array<string, mixed> $answer Summary.
 	 * @param MadeSession          $made   Session.
@@ -230,7 +230,7 @@ final class SessionAnswers {
 	}
 
 	/**
-	 * Returns whether everything is there that the task needs.
+	 * Returns whether everything that the task needs is available.
 	 *
 	 * @param MadeSession $made Session.
 	 * @return array<string, mixed> `wp-codebox/browser-runtime-readiness/v1`.

@@ -16,8 +16,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A session hands code of this site to a browser, also to that of an application password, so its beginning and its end are in the audit
- * log. The extension writes the log; a session needs no extension, so a site without it has no such records.
+ * A session hands code of this site to a browser or to a client with an application password, so its beginning and its end are in the
+ * audit log. The extension writes the log; a session needs no extension, so a site without the extension has no such records.
  */
 final class SessionAudit {
 

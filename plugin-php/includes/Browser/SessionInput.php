@@ -1,6 +1,6 @@
 <?php
 /**
- * Input of a browser session in one form.
+ * Normalizes the input of a browser session.
  *
  * @package WPCodebox
  */
@@ -18,8 +18,8 @@ use WPCodebox\TaskInput\RuntimeProfiles;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Opens the envelopes and the runtime profile of the input, trims it, and refuses by name each field that can have no effect
- * in a browser.
+ * Replaces envelopes and runtime profile of the input by the fields that they contain, trims texts, and refuses each field that
+ * can have no effect in a browser; the error names the field.
  */
 final class SessionInput {
 
@@ -42,7 +42,7 @@ final class SessionInput {
 	) {}
 
 	/**
-	 * Returns the input in one form.
+	 * Returns the normalized input.
 	 *
 	 * @param array<string, mixed> $input  Ability input.
 	 * @param string               $schema Name of its schema.
@@ -93,7 +93,7 @@ final class SessionInput {
 	}
 
 	/**
-	 * Fails when the input has a field that can have no effect in a browser. An empty value asks for nothing.
+	 * Fails when the input has a field that can have no effect in a browser. Empty values are accepted.
 	 *
 	 * @param array<string, mixed> $input Input.
 	 */

@@ -73,7 +73,7 @@ final class SessionMaker {
 		if ( [] !== $steps ) {
 			$blueprint['steps'] = $steps;
 		}
-		// The scope needs ids that need the digest, which needs the engine; any scope gives the same engine.
+		// The real scope depends on ids, these on the digest, and the digest on the engine. Any scope gives the same engine.
 		$engine  = SiteStatus::engine( $assets->contract( 's0', $session_id ) );
 		$archive = static fn( array $row ): array => [ $row['target'], $row['archive']['sha256'], $row['overlay']['sha256'] ?? '' ];
 		$hash    = $this->hash( $prepared, [ 'engine' => $engine, 'blueprint' => $blueprint, 'roots' => array_map( $archive, $baseline ), 'artifact' => (string) ( $artifact['id'] ?? '' ) ] );
@@ -112,7 +112,7 @@ final class SessionMaker {
 		try {
 			$this->audit->created( $record, $owner );
 		} catch ( Failure $failure ) {
-			// Nothing can be downloaded for a session without a record.
+			// Ends the session: nothing may be downloaded for a session that is not in the audit log.
 			$this->sessions->forget( $session_id );
 			throw $failure;
 		}

@@ -11,7 +11,7 @@ namespace WPCodebox\Browser;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Who may use a session, until when, and what its code was. */
+/** Owner, expiry and initial code of a session. */
 final class SessionRecord {
 
 	/**

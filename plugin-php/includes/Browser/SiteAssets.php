@@ -16,8 +16,8 @@ use const WPCodebox\VERSION;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Names engine, runtime, core archive and seed archives of a session. Nothing is loaded from another host, unless the constant
- * `WP_CODEBOX_PLAYGROUND_HOST` names one.
+ * Returns addresses and hashes of engine, runtime, core archive and code archives for a session. Nothing is loaded from another
+ * host, unless the constant `WP_CODEBOX_PLAYGROUND_HOST` names one.
  */
 final class SiteAssets implements SessionAssets {
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Documents about a contained site.
+ * Documents about a contained site: a WordPress that runs in a browser session.
  *
  * @package WPCodebox
  */
@@ -43,7 +43,7 @@ final class SiteDocuments {
 	}
 
 	/**
-	 * Returns a digest as a document.
+	 * Returns a digest as an object with algorithm and value.
 	 *
 	 * @param string $value SHA-256.
 	 * @return array{algorithm: string, value: string}

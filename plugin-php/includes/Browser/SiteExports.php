@@ -1,6 +1,6 @@
 <?php
 /**
- * Snapshots, exports and plans of contained sites.
+ * Snapshots, exports and plans of contained sites: each a WordPress in a browser session.
  *
  * @package WPCodebox
  */

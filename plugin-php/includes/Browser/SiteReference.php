@@ -1,6 +1,6 @@
 <?php
 /**
- * Which contained site a caller means.
+ * Which contained site (a WordPress in a browser session) a caller means.
  *
  * @package WPCodebox
  */
@@ -15,7 +15,7 @@ use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Site, digest, session and scope as the input names them. Nothing in it is proof of anything. */
+/** Site, digest, session and scope as the caller gave them; none of them is verified. */
 final class SiteReference {
 
 	/**

@@ -1,6 +1,6 @@
 <?php
 /**
- * Opens, starts and ends sessions of sites that exist.
+ * Opens, starts and ends sessions of contained sites (WordPress in a browser session) that exist.
  *
  * @package WPCodebox
  */
@@ -46,7 +46,7 @@ final class SiteSessions {
 		$site      = (array) ( $input['contained_site'] ?? [] );
 		$running   = true === ( $site['live'] ?? null ) || true === ( $site['current'] ?? null );
 		$never     = 'never' === ( $input['policy']['reuse'] ?? 'prefer' );
-		// What the page says about itself matters to the page only: nothing is handed out for it.
+		// `live` and `current` are claims of the page. They only change the advice that it gets; they give access to nothing.
 		[ $action, $decision ] = match ( true ) {
 			$never                                      => [ 'create-new', 'prepare-new' ],
 			null !== $found['runtime'] && $running && ( $site['session_id'] ?? '' ) === $found['runtime']['session_id'] => [ 'reuse-current', 'reuse-current' ],
@@ -232,7 +232,7 @@ final class SiteSessions {
 	}
 
 	/**
-	 * Returns the session of a site, which the caller may continue.
+	 * Checks that the caller may continue the session of a site; returns the record of the session and the runtime.
 	 *
 	 * @param SiteReference        $reference Site.
 	 * @param array<string, mixed> $runtime   Prepared runtime.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Whether a contained site can be recovered.
+ * Whether a contained site (a WordPress in a browser session) can be recovered.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Reads only. `status` is `recoverable` or `miss`; the reason is finer. */
+/** Changes nothing. `status` is `recoverable` or `miss`; the reason says why. */
 final class SiteStatus {
 
 	/**

@@ -1,6 +1,6 @@
 <?php
 /**
- * Synchronisation of contained sites through a backend of this site.
+ * Synchronisation of contained sites, i.e. of WordPress in browser sessions, through a backend of this site.
  *
  * @package WPCodebox
  */
@@ -91,7 +91,7 @@ final class SiteSync {
 	}
 
 	/**
-	 * Returns where operations are and whether a backend does them.
+	 * Returns route and ability of each operation, and whether a backend carries them out.
 	 *
 	 * @param bool                 $available Whether the site has a backend.
 	 * @param SiteReference        $reference Site.

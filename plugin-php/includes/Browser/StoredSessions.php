@@ -1,6 +1,6 @@
 <?php
 /**
- * Browser sessions of this site, for keeping their contents.
+ * Browser sessions of this site whose contents can be stored as a bundle.
  *
  * @package WPCodebox
  */

@@ -92,8 +92,8 @@ final class UploadedFile {
 	}
 
 	/**
-	 * Fails for a file that is too large, or that a web server would run as a program: without a session, nobody knows
-	 * which code it would belong to.
+	 * Fails for a file that is too large, or that a web server would run as a program: without a session, the code that
+	 * it belongs to is unknown.
 	 *
 	 * @throws Failure `wp_codebox_browser_artifact_file_too_large`, `wp_codebox_browser_artifact_extension_blocked`.
 	 */

@@ -33,7 +33,7 @@ if ( ! isset( $codebox_toggles['palette'] ) ) {
 if ( isset( $codebox_toggles['rtl'] ) ) {
 	add_filter( 'gettext_with_context', static fn( string $text, string $original, string $context ): string => 'text direction' === $context ? 'rtl' : $text, 10, 3 );
 }
-// Who applies changes: nobody, or Codebox itself.
+// Without the host plugin that applies changes: no plugin applies them, or, with `direct`, Codebox itself.
 if ( isset( $codebox_toggles['apply'] ) ) {
 	add_filter( 'option_active_plugins', static fn( array $plugins ): array => array_values( array_filter( $plugins, static fn( string $plugin ): bool => ! str_starts_with( $plugin, 'host-plugin/' ) ) ) );
 	add_filter( 'pre_option_wp_codebox_direct_apply', static fn(): string => 'direct' === $codebox_toggles['apply'] ? '1' : '0' );

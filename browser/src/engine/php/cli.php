@@ -1,7 +1,7 @@
 <?php
 /**
- * Runs PHP as its command line would: arguments, streams and working directory. Input: mode, cwd, and by mode
- * code, file, argv, shown. Without strict types, because code that is evaluated here would inherit them.
+ * Runs PHP as its command line would: arguments, streams and working directory. Input: mode and cwd; depending on the
+ * mode also code, file, argv, shown. Without strict types, because code that is evaluated here would inherit them.
  */
 $codebox_input = json_decode( (string) getenv( 'CODEBOX_INPUT' ), true );
 putenv( 'CODEBOX_INPUT' );

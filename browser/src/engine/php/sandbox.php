@@ -24,7 +24,7 @@ add_filter(
 );
 // Without this, the login screen asks for a confirmation of the administrator's address after some days.
 add_filter( 'admin_email_check_interval', '__return_zero' );
-// The emoji script is loaded by script from an address that no server has.
+// A script of WordPress loads the emoji script from an address of the sandbox, which the real server does not have.
 $codebox_no_emoji = static function () {
 	remove_action( 'wp_head', 'print_emoji_detection_script', 7 );
 	remove_action( 'admin_print_scripts', 'print_emoji_detection_script' );

@@ -15,7 +15,7 @@ foreach ( $argv as $codebox_word ) {
 unset( $codebox_flags['path'], $codebox_flags['allow-root'], $codebox_flags['no-color'] );
 $codebox_format = $codebox_flags['format'] ?? 'table';
 unset( $codebox_flags['format'] );
-// An option that has no effect here must not look as if it had one.
+// Refuses options that this subset does not implement, instead of ignoring them.
 if ( $codebox_flags || ! in_array( $codebox_format, [ 'table', 'json' ], true ) ) {
 	exit( 90 );
 }

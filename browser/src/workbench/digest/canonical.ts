@@ -10,7 +10,7 @@ const MAX_KEYS = 300;
 const MAX_ITEMS = 2000;
 const MAX_DEPTH = 30;
 
-/** What happens to a value beyond the limits: an error, or the dropping that other implementations digest. */
+/** Beyond the limits, `refuse` throws. `drop`, as in other implementations, leaves out keys and items and cuts deeper levels. */
 export type OverLimit = 'refuse' | 'drop';
 
 /** A value that exceeds a limit of canonical JSON. */

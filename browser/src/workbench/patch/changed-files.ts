@@ -38,7 +38,7 @@ export interface ChangedFile {
 	readonly renamedFrom?: string;
 }
 
-/** Sorts entries by the bytes of their paths, as the document wants them. */
+/** Sorts entries by the bytes of their paths, the order of the document. */
 export function sorted( entries: readonly Entry[] ): Entry[] {
 	return [ ...entries ].sort( ( a, b ) => compare( a.path, b.path ) );
 }

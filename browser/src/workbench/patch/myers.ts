@@ -3,8 +3,8 @@
  *
  * The host renders patches with the Rust crate similar 3.2 (Apache-2.0, Copyright Armin Ronacher and contributors,
  * https://github.com/mitsuhiko/similar). Many scripts turn one file into another; this module follows the choices of that
- * crate, so that both render the same bytes. A change of its version needs a look at this module:
- * tests/conformance/vectors/patches.json shows a difference.
+ * crate, so that both render the same bytes. When the version of the crate changes, compare this module with it;
+ * tests/conformance/vectors/patches.json reveals differences.
  */
 import { reduce } from './reduce';
 import { cleanUp, commonPrefix, commonSuffix, Script, type Change, type Lines } from './script';

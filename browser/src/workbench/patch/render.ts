@@ -122,7 +122,7 @@ function sided( start: string, name: Uint8Array ): string {
 	return 0x20 === name[ name.length - 1 ] ? quoted( full ) : quoteName( full );
 }
 
-/** Formats a `---` or `+++` line. A tab ends a name with a space, because a reader could take the rest for a time stamp. */
+/** Formats a `---` or `+++` line. A name that contains a space ends with a tab: a reader of the patch could take what follows the space for a time stamp. */
 function side( sign: string, start: string, name: Uint8Array, node: Node | null ): string {
 	return node ? `${ sign } ${ sided( start, name ) }${ name.includes( 0x20 ) ? '\t' : '' }` : `${ sign } /dev/null`;
 }

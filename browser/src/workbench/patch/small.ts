@@ -8,7 +8,7 @@ const MAX_SMALL = 64;
 const MIN_LARGE = 512;
 const MAX_WORK = 64_000_000;
 
-/** Emits the changes of two ranges, or returns false when their sizes are others. */
+/** Emits the changes of two ranges and returns true; returns false when their sizes are not of this kind. */
 export function trySmallSide( script: Script, old: Lines, oldStart: number, oldEnd: number, fresh: Lines, newStart: number, newEnd: number ): boolean {
 	const oldLength = oldEnd - oldStart;
 	const newLength = newEnd - newStart;
@@ -34,12 +34,12 @@ export function trySmallSide( script: Script, old: Lines, oldStart: number, oldE
 	return true;
 }
 
-/** What becomes of runs of rows (the small side) and columns: row, column, length. */
+/** Receives runs of equal lines, of rows (unmatched lines of the small side) and of columns (of the large side): row, column, length. */
 interface Target {
 	readonly equal: ( row: number, column: number, length: number ) => void;
 	readonly rows: ( row: number, column: number, length: number ) => void;
 	readonly columns: ( row: number, column: number, length: number ) => void;
-	/** Whether what is left at the end begins with rows: deletions come first. */
+	/** Whether rows left at the end come before columns: rows are then deletions, which come first. */
 	readonly rowsFirst: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * A plain editor: a text area with line numbers. It keeps line ends and refuses what it could not keep unchanged.
+ * A plain editor: a text area with line numbers. It keeps line ends; a file that it could not save unchanged is read-only.
  */
 import { i18n } from '../i18n';
 import { normalized, restored } from '../line-endings';
@@ -8,11 +8,11 @@ import { button, el, notice, on } from './dom';
 
 /** What the editor asks the page for. */
 export interface EditorHost {
-	/** Writes the text; throws when that fails. `overwrite` is set when the person chose to replace a newer version. */
+	/** Writes the text; throws when that fails. */
 	save( path: string, text: string ): Promise< void >;
 	/** Returns the text of the file now; null when it is gone or no text. */
 	read( path: string ): Promise< string | null >;
-	/** The text differs from the file, or no longer. */
+	/** Called with text that differs from the file, or with null when the text equals the file again. */
 	edited( path: string, unsaved: string | null ): void;
 	failed( thrown: unknown ): void;
 }
@@ -29,7 +29,7 @@ export class Editor {
 	private path: string | null = null;
 	/** Contents of the file when it was opened or saved. */
 	private original = '';
-	/** Contents on which unsaved text of other files is based. */
+	/** For other files with unsaved text: the contents when they were opened. */
 	private readonly bases = new Map< string, string >();
 	private lineCount = 0;
 	private saving = false;
@@ -132,7 +132,7 @@ export class Editor {
 		}
 	}
 
-	/** Saves the text. Asks first when the file was changed since it was opened. */
+	/** Saves the text. Asks first when the file was changed since it was opened, unless `overwrite` is true. */
 	async save( overwrite = false ): Promise< void > {
 		const { path } = this;
 		if ( null === path || this.saving || this.area.readOnly || ( ! this.isDirty && ! overwrite ) ) {

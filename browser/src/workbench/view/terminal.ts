@@ -201,7 +201,7 @@ export class TerminalView {
 		if ( ! xterm || 0 === screen.clientWidth ) {
 			return;
 		}
-		// The size of a character is measured here: what xterm.js shows follows its own changes of size with delay.
+		// Measure the size of a character here: elements of xterm.js change their size only with a delay.
 		const probe = el( 'span', { class: 'wp-codebox-probe', 'aria-hidden': 'true' }, 'W'.repeat( 50 ) );
 		screen.append( probe );
 		const { width, height } = probe.getBoundingClientRect();

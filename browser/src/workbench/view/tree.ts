@@ -81,7 +81,7 @@ export class FileTree {
 	private add( path: string, isDirectory: boolean, label: string ): Item {
 		const row = el( 'span', { class: `wp-codebox-tree-row ${ isDirectory ? 'is-directory' : 'is-file' }`, tabindex: -1 }, el( 'span', { class: 'wp-codebox-tree-name', dir: 'ltr' }, label ) );
 		const element = el( 'li', { role: 'none' }, row );
-		// The row has the focus and the role; the list below it belongs to it.
+		// The row gets focus and role, not the list item around it, which also contains the list of children.
 		row.setAttribute( 'role', 'treeitem' );
 		row.setAttribute( 'aria-selected', 'false' );
 		const item: Item = { element, row, path, isDirectory, group: null, loaded: false };

@@ -190,7 +190,7 @@ impl Page<'_> {
                 let prefix = format!("{}-", file_name(index, name.as_deref()));
                 let before = self.report.notes.len();
                 self.capture_all(captures, &prefix, task);
-                // A capture at the end of a command may fail, a step must not.
+                // Unlike a capture at the end of a command, a failed capture fails its step.
                 if let Some(why) = self.report.notes.get(before) {
                     return Err(Failure::step(why.clone()));
                 }

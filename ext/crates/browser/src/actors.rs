@@ -1,8 +1,8 @@
 //! Actors of a browser command: several browsers with different logins, whose steps alternate.
 //!
-//! Each actor has a browser context, i.e. cookies and storage that no other actor sees, and one page
-//! in it. It is opened when the first step of the actor runs. Console lines, errors and requests of
-//! all pages are recorded together.
+//! Each actor has a browser context, i.e. cookies and storage that no other actor sees, and one
+//! page in it. Both are opened when the first step of the actor runs. Console lines, errors and
+//! requests of all pages are recorded together.
 
 use super::attach::open_actor;
 use super::page::Page;
@@ -17,8 +17,8 @@ impl Page<'_> {
         self.cast.opened.insert(None);
     }
 
-    /// Turns to the page of a step's actor and brings it to the front. The first step of an actor
-    /// that does not navigate finds the address of the task loaded.
+    /// Directs further requests to the page of a step's actor and brings this page to the front.
+    /// Before the first step of an actor, loads the address of the task, unless the step navigates.
     pub(super) fn turn_to_actor(&mut self, step: &StepSpec, task: &Task) -> Result<(), Failure> {
         let until = self.until();
         match self.cast.pages.get(&step.actor).cloned() {

@@ -103,7 +103,7 @@ impl<'c> Arguments<'c> {
         arg_values(self.call, name).map(str::to_owned).collect()
     }
 
-    /// Returns the value of a duration.
+    /// Returns the value of an argument that is a duration.
     pub(super) fn time(&self, name: &str) -> Result<Option<Duration>, String> {
         self.value(name)
             .map(|text| {

@@ -14,7 +14,7 @@ pub(super) fn attach(
     until: Instant,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    // The browser answers shortly before its first page exists, so ask until there is a page.
+    // The browser accepts requests before its first page exists, so ask until there is a page.
     let target = loop {
         let found = wire.ask_browser("Target.getTargets", json!({}), until)?;
         let list = found.get("targetInfos").and_then(Value::as_array);
@@ -48,8 +48,8 @@ pub(super) fn attach(
     prepare(wire, task, storage, until)
 }
 
-/// Opens a browser context for an actor, with cookies and local storage of its own, and turns to its
-/// page. Returns the debugging session of the page.
+/// Opens a browser context for an actor, with cookies and local storage of its own. Further
+/// requests go to the page of this context. Returns the debugging session of the page.
 pub(super) fn open_actor(
     wire: &mut Wire<'_>,
     task: &Task,

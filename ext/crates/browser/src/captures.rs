@@ -34,7 +34,7 @@ impl Page<'_> {
         self.capture_all(&task.capture, "", task);
     }
 
-    /// Captures `captures` under names that begin with `prefix`.
+    /// Makes each of `captures` and stores it under a name that begins with `prefix`.
     pub(super) fn capture_all(&mut self, captures: &[Capture], prefix: &str, task: &Task) {
         let until = Instant::now() + CAPTURING;
         for capture in captures {

@@ -19,8 +19,8 @@ const IPAD: &str = "Mozilla/5.0 (iPad; CPU OS 17_4 like Mac OS X) AppleWebKit/60
 /// Device that is emulated when the command names none.
 pub(super) const DESKTOP: Device = desktop("Desktop Chrome", 1280, 720, 1.0);
 
-/// Returns a desktop computer. It keeps the browser's own user agent, whatever browser its name
-/// says: the engine is Chromium's.
+/// Returns a desktop computer. The user agent stays that of Chromium, even for a device whose name
+/// is that of another browser, because the engine is Chromium's.
 const fn desktop(name: &'static str, width: u32, height: u32, scale: f64) -> Device {
     Device {
         name,

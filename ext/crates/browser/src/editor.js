@@ -77,8 +77,8 @@
 		return limit([text, ...args.map(shown)].filter(Boolean).join(' '), 2000);
 	};
 	const validity = (content) => {
-		// A block has the content with which validateBlock compares only when it comes from the parser. The parser also migrates
-		// blocks of deprecated versions; they are not valid until they are saved again.
+		// Parse again: validateBlock compares with the original content, which only blocks from the parser have. The parser also
+		// migrates blocks of deprecated versions; these are not valid until they are saved again.
 		const list = wp.blocks.parse(typeof content === 'string' ? content : wp.blocks.serialize(blocks.getBlocks()));
 		const results = [];
 		let total = 0;

@@ -8,8 +8,8 @@ use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Maximum time to wait for the browser to report a drag; many elements are dragged by scripts,
-/// without one.
+/// Maximum time to wait until the browser reports a drag. It reports none for elements that a
+/// script moves on mouse events.
 const DRAG: Duration = Duration::from_millis(300);
 /// Number of mouse movements of a drag.
 const MOVES: u32 = 6;
@@ -202,9 +202,9 @@ impl Page<'_> {
 
     /// Drags an element with the mouse and drops it.
     ///
-    /// The browser reports a drag of HTML's drag and drop instead of performing it, because it
-    /// would need a window system; then this sends the events of the drag. An element that a
-    /// script moves on mouse events gets only those.
+    /// The browser cannot perform a drag of HTML's drag and drop without a window system, so it
+    /// only reports the drag, and this function sends the drag events. An element that a script
+    /// moves on mouse events gets only mouse events.
     pub(super) fn drag(
         &mut self,
         element: &Element,

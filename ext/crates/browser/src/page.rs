@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Function that queries a document. It takes the query, and gets the function that finds elements.
+/// JavaScript function that takes a query and answers it about the document; it finds elements with
+/// the function of `locate.js`.
 const LOOKUP: &str = concat!(
     "((locate) => (",
     include_str!("page.js"),
@@ -267,7 +268,7 @@ impl<'h> Page<'h> {
         if !task.duration.is_zero() {
             self.pause(task.duration)?;
         }
-        // A mobile page has its own width, instead of the default of 980 pixels, from its first frame on.
+        // Until its first painted frame, a mobile page has the default width of 980 pixels.
         let mut environments = task.profiles.iter().map(|(_, environment)| environment);
         if task.environment.device.mobile || environments.any(|one| one.device.mobile) {
             self.paint();
@@ -275,8 +276,8 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Waits for two frames, after which style sheets and replaced images are painted, and for fonts.
-    /// A page that never gets there stays as it is.
+    /// Waits for two frames, after which style sheets and replaced images are painted, and for
+    /// fonts. Goes on without an error if that takes too long.
     pub(super) fn paint(&mut self) {
         let painted = "Promise.all([document.fonts.ready, new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))]).then(() => true)";
         let _ = self.script(painted, self.within(PAINTED));
@@ -406,8 +407,8 @@ impl<'h> Page<'h> {
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
         loop {
-            // The deadline of a query may be later than `until`: on a busy host, a query that starts
-            // before `until` may end after it.
+            // The deadline of a query may be later than `until`: on a busy host, a query that
+            // starts before `until` may end after `until`.
             let found = match self.query_document(&assertion.query(), self.within(LOOK)) {
                 Ok(found) => found,
                 Err(failure) if failure.is_final() || Instant::now() >= until => {

@@ -13,7 +13,8 @@ use std::time::Duration;
 const ANSWER: usize = 32 * 1024 * 1024;
 /// Maximum length of a browser event in bytes; longer ones are dropped without parsing.
 const EVENT: usize = 256 * 1024;
-/// Maximum number of JSON values in one response. Each takes many times the memory of its text.
+/// Maximum number of JSON values in one response. Each parsed value takes many times the memory of
+/// its text.
 const VALUES: usize = 2_000_000;
 /// Maximum number of queued messages from the browser; when the queue is full, the browser's writes
 /// block.

@@ -9,7 +9,8 @@
 use super::task::{Antialiased, PixelRule};
 use std::io::Cursor;
 
-/// Maximum number of pixels of a picture. Three pictures with four bytes per pixel are in memory.
+/// Maximum number of pixels of a picture. A comparison has three pictures with four bytes per pixel
+/// in memory.
 const PIXELS: u64 = 24_000_000;
 /// Maximum size of the decoder's buffers, in bytes.
 const DECODER: usize = 256 * 1024 * 1024;
@@ -113,7 +114,7 @@ impl Picture {
         }
     }
 
-    /// Returns whether two pixels of this picture have the same bytes.
+    /// Returns whether both pictures have the same bytes at a pixel.
     fn same(&self, other: &Self, x: u32, y: u32) -> bool {
         let at = |picture: &Self| {
             let at = (y as usize * picture.width as usize + x as usize) * 4;

@@ -289,7 +289,7 @@ fn observed(names: Option<&str>) -> Result<Vec<String>, String> {
     Ok(selectors)
 }
 
-/// Checks the directory in which a command stores its files, below its own.
+/// Checks the name of the subdirectory, in the command's own directory, for the command's files.
 fn prefix(name: Option<String>) -> Result<Option<String>, String> {
     let Some(name) = name else {
         return Ok(None);

@@ -130,7 +130,7 @@ pub(super) enum Shows {
     Frame(Frame),
 }
 
-/// What a value of the command's result must be.
+/// Condition that a value of the command's result must meet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Condition {
     Equals(Value),
@@ -167,12 +167,13 @@ impl Condition {
     }
 }
 
-/// A browser of its own with the login of a session.
+/// An actor of a scenario: a browser context of its own with the login of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Actor {
     /// Name by which steps refer to the actor.
     pub name: String,
-    /// Session with which the actor's browser starts: its name, or that of a declared actor.
+    /// Name of the session whose login the actor's browser starts with. If the list of actors
+    /// gives none, it is the name of the actor.
     pub session: String,
 }
 
@@ -185,7 +186,7 @@ pub struct StepSpec {
     pub(super) about: String,
     pub(super) act: StepAction,
     pub(super) timeout: Option<Duration>,
-    /// Actor whose browser executes the step; `None`: the browser of the command itself.
+    /// Actor whose page executes the step; `None`: the page of the command itself.
     pub(super) actor: Option<Actor>,
 }
 

@@ -148,7 +148,7 @@ pub enum Extent {
 /// When a pixel counts as different.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelRule {
-    /// Difference of colour from 0 to 1 from which a pixel counts.
+    /// Difference of colour, from 0 to 1, above which a pixel counts.
     pub threshold: f64,
     /// Whether pixels that differ only by anti-aliasing count.
     pub antialiased: Antialiased,
@@ -185,7 +185,8 @@ pub struct Task {
     pub profiles: Vec<(String, Environment)>,
     /// User that the browser is logged in as.
     pub auth: Auth,
-    /// Initial cookies and local storage, as JSON or as the path of a file.
+    /// Initial cookies and local storage: JSON, the name of a session or actor, or the path of a
+    /// file in the guest.
     pub storage: Option<String>,
     /// Script that runs before the page's own scripts.
     pub pre_script: Option<String>,
@@ -199,7 +200,7 @@ pub struct Task {
     pub capture: Vec<Capture>,
     /// Maximum number of elements of a DOM snapshot.
     pub snapshot_elements: usize,
-    /// Directory of the stored files below that of the command.
+    /// Subdirectory of the command's directory for its files; `None` for no subdirectory.
     pub prefix: Option<String>,
     /// Whether the first failed assertion ends the checks.
     pub fail_fast: bool,
@@ -239,7 +240,6 @@ impl Task {
             .collect()
     }
 
-    /// Returns the steps of the task.
     /// Returns the sessions of all actors, without duplicates.
     #[must_use]
     pub fn sessions(&self) -> BTreeSet<&str> {
@@ -254,6 +254,7 @@ impl Task {
         self.steps().first().is_none_or(|step| step.actor.is_none())
     }
 
+    /// Returns the steps of the task.
     pub(super) fn steps(&self) -> &[StepSpec] {
         match &self.work {
             Work::Actions { steps, .. } => steps,

@@ -19,16 +19,16 @@ use wp_codebox_artifacts::ArtifactContent;
 const STYLE: &str = "((css) => { const sheet = new CSSStyleSheet(); sheet.replaceSync(css); document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]; })";
 /// Stops videos at their first frame and replaces animated images by a picture of their first one.
 const FIRST_FRAMES: &str = "(() => { for (const video of document.querySelectorAll('video')) { video.pause(); video.currentTime = 0; } for (const image of document.querySelectorAll('img')) { if (!/\\.(gif|webp|apng|png)([?#]|$)/i.test(image.currentSrc) || !image.complete || !image.naturalWidth) continue; const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight]; canvas.getContext('2d').drawImage(image, 0, 0); try { const still = canvas.toDataURL(); image.removeAttribute('srcset'); image.src = still; } catch (e) {} } })()";
-/// Maximum number of elements that one selector explains.
+/// Maximum number of matching elements per selector of [`CompareTask::explain`] in the result.
 const EXPLAINED: usize = 20;
 
-/// What one side of the comparison has.
+/// Picture, elements and result row of one side of the comparison.
 struct Side {
     bytes: Vec<u8>,
     picture: Picture,
     /// Elements with their positions; empty without a page or stored snapshot.
     elements: Vec<Value>,
-    /// Rows of the selectors that the caller wants explained.
+    /// For each selector of [`CompareTask::explain`], a row with the positions of its elements.
     explained: Vec<Value>,
     row: Value,
 }
@@ -211,7 +211,8 @@ fn regions(compared: &CompareTask, found: &Difference, source: &Side, candidate:
     json!(listed.map(row).collect::<Vec<_>>())
 }
 
-/// Returns the elements that a region touches, the smallest first, because it says most.
+/// Returns the elements that a region touches, the smallest first, because the smallest locates the
+/// difference best.
 fn touching(elements: &[Value], region: &Region, most: usize) -> Vec<Value> {
     let side = |element: &Value, name: &str| element.get(name).and_then(Value::as_f64);
     let mut found: Vec<(f64, &Value)> = elements

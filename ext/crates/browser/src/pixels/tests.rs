@@ -90,7 +90,7 @@ fn differing_pixels_are_counted_and_joined_to_regions() {
 }
 
 #[test]
-fn threshold_decides_from_which_difference_a_pixel_counts() {
+fn pixel_counts_only_if_its_difference_is_above_the_threshold() {
     let grey = with(blank(20, 20), &[(5, 5, [235, 235, 235, 255])]);
     for (threshold, pixels) in [(0.0, 1), (0.05, 1), (0.1, 0), (1.0, 0)] {
         let rule = rule(threshold, Antialiased::Counts);
@@ -100,7 +100,7 @@ fn threshold_decides_from_which_difference_a_pixel_counts() {
 }
 
 #[test]
-fn pixels_that_only_one_picture_has_differ() {
+fn pixels_outside_one_of_the_pictures_count_as_different() {
     let rule = rule(0.1, Antialiased::Ignored);
     let found = compare(&blank(20, 10), &blank(10, 20), rule).unwrap();
     assert_eq!((found.picture.width, found.picture.height), (20, 20));
@@ -111,7 +111,7 @@ fn pixels_that_only_one_picture_has_differ() {
 }
 
 #[test]
-fn smoothed_edge_counts_only_when_it_is_asked_for() {
+fn antialiased_edge_counts_only_if_the_rule_counts_antialiasing() {
     // A vertical edge between black and white; the candidate has a grey column on the edge.
     let edge = |grey: Option<u8>| {
         let mut picture = blank(20, 20);

@@ -128,7 +128,7 @@ fn browser_evaluate_step_is_refused_unless_the_policy_lists_its_command() {
 const COMPARE: &str = "wordpress.visual-compare";
 
 #[test]
-fn public_values_of_browser_arguments_are_accepted() {
+fn documented_values_of_browser_arguments_are_accepted() {
     for args in [
         &["auth=wordpress-admin"][..],
         &["auth=wp-admin", "auth-user-id=3"],
@@ -289,7 +289,7 @@ fn comparison_takes_one_input_per_side() {
 }
 
 #[test]
-fn steps_get_the_actor_of_the_scenario_and_the_session_that_its_list_names() {
+fn steps_default_to_the_scenarios_actor_and_take_sessions_from_its_actor_list() {
     let scenario = r#"{"url": "/", "actor": "all", "actors": ["all", {"name": "own", "userSession": "session-1"}],
         "steps": [{"kind": "hover", "selector": "a"}, {"kind": "hover", "selector": "a", "actor": "own"}, {"kind": "hover", "selector": "a", "actor": "other"}]}"#;
     let task = read(SCENARIO, &[&format!("scenario-json={scenario}")]).unwrap();

@@ -204,10 +204,10 @@ fn locators_frames_and_drop_places_of_browser_steps_are_parsed() {
 }
 
 #[test]
-fn every_editor_step_kind_of_the_policy_has_a_function() {
+fn every_editor_step_kind_with_a_function_is_known_to_the_policy() {
     for (_, kinds) in EDITOR_ACTS {
         for kind in *kinds {
-            // The member `x` belongs to no kind, so a known kind answers with its members.
+            // No kind has the member `x`. For a known kind, the error states its members.
             let refused = wp_codebox_policy::check_editor_steps(&[json!({"kind": kind, "x": 1})]);
             assert!(
                 refused[0].to_string().contains("has no member"),
