@@ -25,7 +25,7 @@ final class StagedPrograms {
 
 	private const TARGET = '/run/codebox/staged/';
 
-	/** Host paths whose files are never mounted: the guest has its own, or no program of the operator is there. */
+	/** Host directories whose files are never mounted: the guest has its own, or they contain no programs of the operator. */
 	private const OWN = '#^/(usr|bin|sbin|lib|lib32|lib64|libx32|dev|proc|sys|workspace|wordpress|run/codebox|opt/codebox)(/|$)#';
 
 	private const SECRET = '#(^|/)(\.[^/]*|id_[^/]*|wp-config[^/]*\.php|[^/]*\.(pem|key|p12|pfx|kdbx))$|/\.(ssh|gnupg|aws|kube|docker)/#i';

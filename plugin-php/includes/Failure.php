@@ -114,10 +114,10 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * Converts a `WP_Error` of a host plugin to a failure. Errors of WordPress itself have no status; they
-	 * count as a refused request.
+	 * Converts a `WP_Error` of a host plugin or of WordPress to a failure. An error without a status, such as
+	 * those of WordPress itself, gets the default.
 	 *
-	 * @param WP_Error $error   Error that the plugin returned.
+	 * @param WP_Error $error   Error to convert.
 	 * @param int      $default HTTP status when the error has none.
 	 */
 	public static function from_wp_error( WP_Error $error, int $default = 500 ): self {

@@ -128,7 +128,7 @@ final class Plugin {
 		( new SandboxLinks( $capabilities ) )->register();
 		( new FileRoute( static fn(): PrivateFiles => $services()->browser_files, static fn( string $id ): mixed => ( new SessionStore() )->get( $id ), $site->id() ) )->register();
 		add_action( PrivateFiles::CLEANUP, static fn(): int => $services()->browser_files->sweep() );
-		// Core was updated: the next session packs the new one.
+		// After an update of WordPress the stored archive is old; the next browser session packs the new core files.
 		add_action( '_core_updated_successfully', [ CoreArchive::class, 'forget' ] );
 		return $fields;
 	}

@@ -23,8 +23,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Finds the plugin's data by its name prefix, so no item is missed, and deletes it through WordPress's
- * functions, which also update caches. Of the state directory it deletes only the old files of applied changes,
- * and only when the setting says so.
+ * functions, which also update caches. Of the state directory it deletes only the old contents of the files that
+ * direct apply changed, and only when the setting says so; a roll back is then impossible.
  */
 final class Uninstaller {
 
@@ -64,7 +64,7 @@ final class Uninstaller {
 		}
 	}
 
-	/** Deletes the old files of the changes that were applied to the current site. */
+	/** Deletes the old contents of the files that direct apply changed on the current site. */
 	private function forget_changes(): void {
 		try {
 			Changes::forget( ( new Site( new InstalledCode() ) )->id() );

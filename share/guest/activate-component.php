@@ -16,7 +16,7 @@ require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 wp_set_current_user( 1 );
 
-// Output that a plugin prints during activation is discarded; it does not make the activation fail.
+// Output that a plugin prints during activation does not make it fail; the loop below passes it to standard output.
 ob_start();
 try {
 	wp_clean_plugins_cache( false );
@@ -29,7 +29,7 @@ try {
 } catch ( Throwable $codebox_thrown ) {
 	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );
 }
-// An output buffer that was created as non-removable stays open.
+// Counts the levels down, because an output buffer that was created as non-removable stays open.
 for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
 	fwrite( STDOUT, (string) @ob_get_clean() );
 }

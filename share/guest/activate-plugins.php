@@ -77,7 +77,7 @@ foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebo
 	} catch ( \Throwable $codebox_thrown ) {
 		$codebox_problem = sprintf( '%s in %s:%d', $codebox_thrown->getMessage(), basename( $codebox_thrown->getFile() ), $codebox_thrown->getLine() );
 	}
-	// An output buffer that was created as non-removable stays open.
+	// Counts the levels down, because an output buffer that was created as non-removable stays open.
 	for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
 		fwrite( STDERR, (string) @ob_get_clean() );
 	}

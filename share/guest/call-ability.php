@@ -75,5 +75,5 @@ function execute( mixed $request ): array {
 	);
 }
 
-// Reads standard input only here, because the code above runs in WordPress's global scope.
+// Passes the request on without a variable: this is the global scope, whose variables WordPress and plugins use.
 answer( execute( json_decode( (string) stream_get_contents( STDIN ), true ) ) );

@@ -20,8 +20,9 @@ run() {
 		GIT_COMMITTER_NAME=codebox GIT_COMMITTER_EMAIL=codebox@localhost GIT_COMMITTER_DATE="@$date +0000" "$git" "$@"
 }
 
-# git compares the content of a file whose modification time is not older than the index. The index gets a time
-# before the guest could write, so that an edit of equal size within the second of the mounted file is found.
+# git compares the content of a file only if its modification time is not older than the index. The index gets a
+# time before the guest could write, so that git also finds an edit that changes neither the size nor the second of
+# the modification time.
 # With a threshold of zero bytes git writes all contents into one pack: a tree of 60,000 files takes two
 # inodes of the guest's scratch storage.
 baseline() {

@@ -4,8 +4,8 @@
  *
  * Request: {name, version, file, reset: {strategy, tables}}. With the strategy `truncate-tables`, the tables that
  * `reset` lists are emptied first. The statements run through `$wpdb`; on SQLite, its drop-in translates
- * them. The addresses of the guest's site stay. Prints {name, version, statements, tables, truncated, kept}; exit status
- * 1 when a statement failed, with its line.
+ * them. The options home and siteurl keep their values. Prints {name, version, statements, tables, truncated, kept};
+ * exit status 1 when a statement failed, with its line.
  *
  * @package WPCodebox
  */

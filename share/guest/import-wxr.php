@@ -199,7 +199,7 @@ final class Wxr_Import {
 	}
 
 	/**
-	 * Adds a term to a post; creates it if the file lists it only here.
+	 * Adds a term to a post; creates the term if the file lists it only in the post.
 	 *
 	 * @param int               $post Id of the post.
 	 * @param \SimpleXMLElement $term Term of the item.
@@ -246,7 +246,7 @@ final class Wxr_Import {
 // The content of an export file is that of an administrator: it is stored without filtering its HTML.
 wp_set_current_user( 1 );
 $codebox_errors = libxml_use_internal_errors( true );
-// Without LIBXML_NOENT and with LIBXML_NONET the file reads no other file and no address.
+// Without LIBXML_NOENT and with LIBXML_NONET the parser reads no other file and no URL to which the text refers.
 $codebox_file   = simplexml_load_string( (string) $codebox_wxr, \SimpleXMLElement::class, LIBXML_NONET | LIBXML_NOCDATA );
 $codebox_spaces = $codebox_file ? $codebox_file->getDocNamespaces( true ) : array();
 if ( ! $codebox_file || ! isset( $codebox_file->channel, $codebox_spaces['wp'] ) ) {

@@ -36,7 +36,7 @@ function make_user( array $fields, ?int $id ) {
 	if ( $same && null !== $id && $same->ID !== $id ) {
 		return new \WP_Error( 'id', "the user $login has the id {$same->ID}, not $id" );
 	}
-	// Nobody reads these mails, and a recipe that counts mails would count them.
+	// These mails have no reader, and a recipe that checks the number of sent mails would count them.
 	add_filter( 'send_password_change_email', '__return_false' );
 	add_filter( 'send_email_change_email', '__return_false' );
 	if ( ! $same && null !== $id ) {

@@ -12,7 +12,7 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Activates the plugins and theme that were active in the fixture, if they are installed here.
+ * Activates the plugins and theme that were active in the fixture, if the guest has them.
  *
  * @param array<string, mixed> $fixture Fixture.
  * @param array<string, mixed> $scopes  Scopes by kind.

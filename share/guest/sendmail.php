@@ -4,7 +4,7 @@
  * listens on port 25 of this guest. No mail leaves the sandbox.
  *
  * Options as in sendmail: -t (recipients are in the headers), -f or -r ADDRESS (sender), -i and -oi (a line
- * with a single dot is text, which is always the case here); other options are accepted and ignored. Further
+ * with a single dot is text, as it always is for this program); other options are accepted and ignored. Further
  * arguments are recipients. Exit status 0 only when the mail capture accepted the mail, 64 for wrong usage,
  * 75 when the mail could not be delivered.
  *

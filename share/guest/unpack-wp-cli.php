@@ -12,7 +12,7 @@ $directory = $argv[1];
 
 ( new Phar( $phar ) )->extractTo( $directory, null, true );
 
-// PHP does not put a file into its opcode cache that is younger than two seconds.
+// PHP puts only files that are at least two seconds old into its opcode cache; these get the time of the phar.
 $time = (int) filemtime( $phar );
 foreach ( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $directory, FilesystemIterator::SKIP_DOTS ), RecursiveIteratorIterator::SELF_FIRST ) as $path => $entry ) {
 	chmod( $path, $entry->isDir() ? 0755 : 0644 );

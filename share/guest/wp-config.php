@@ -2,8 +2,9 @@
 /**
  * WordPress configuration inside a guest.
  *
- * The placeholders are replaced by new random secrets for each template; no value comes from the parent
- * site's configuration. A program that loads WordPress may define constants before it loads this file.
+ * For each template, the placeholders are replaced: keys and salts by new random values, user and host by those
+ * of its database. No value comes from the parent site's configuration. A program that loads WordPress may define
+ * constants before it loads this file.
  *
  * @package WPCodebox
  */

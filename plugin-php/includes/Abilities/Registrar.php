@@ -102,8 +102,8 @@ final class Registrar {
 
 	/**
 	 * Accepts input that only lacks required fields: after the permission check the service refuses it with a
-	 * specific error code for the missing field. Explains which field of the input is unknown; the code of the error
-	 * stays that of WordPress.
+	 * specific error code for the missing field. For input with an unknown field, returns WordPress's error code with
+	 * a message that names the field.
 	 *
 	 * @param mixed $valid True, or the WP_Error of WordPress.
 	 * @param mixed $input Ability input.

@@ -16,8 +16,8 @@ use WPCodebox\TaskInput\RefusedFields;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * WordPress answers "x is not a valid property of Object". This class names the field with its path, and what to use
- * instead: the reason for a known field of other systems, else the most similar fields, else all of them.
+ * WordPress answers "x is not a valid property of Object". This class names the field with its path. For a field that
+ * it knows from other systems, it adds why there is none and what to use instead; else the most similar fields, else all.
  */
 final class UnknownFields {
 
@@ -67,7 +67,7 @@ final class UnknownFields {
 	 *
 	 * @param string       $name  Name of the field.
 	 * @param string       $path  Path of the field.
-	 * @param list<string> $known Names of the fields at this place.
+	 * @param list<string> $known Names of the known fields of the same object.
 	 */
 	private static function failure( string $name, string $path, array $known ): Failure {
 		$reason = match ( $name ) {

@@ -91,7 +91,7 @@ final class ApplyFields {
 		$this->flag( Settings::FOUR_EYES, $this->settings->four_eyes(), __( 'The user who asked for a change may not approve it.', 'codebox' ) );
 	}
 
-	/** Prints the switch that decides whether uninstalling also deletes the old files of applied changes. */
+	/** Prints the switch that decides whether uninstalling also deletes the old contents of changed files, which roll backs need. */
 	public function forget_changes(): void {
 		$this->flag( Settings::FORGET_CHANGES, (bool) get_site_option( Settings::FORGET_CHANGES, false ), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
 	}

@@ -21,7 +21,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class CallersField {
 
-	/** Maximum number of rows; application passwords with a grant always have one. */
+	/** Maximum number of rows; application passwords with a grant always get a row, also beyond it. */
 	private const MOST = 200;
 
 	/**

@@ -23,8 +23,8 @@ defined( 'ABSPATH' ) || exit;
 final class IsolationHealth {
 
 	/**
-	 * Name of the test. It contains no underscore, because WordPress replaces only the first underscore by a
-	 * dash.
+	 * Name of the test. It contains no underscore, because WordPress's script replaces only the first
+	 * underscore by a dash in the name of the AJAX action.
 	 */
 	private const TEST = 'codebox-isolation';
 

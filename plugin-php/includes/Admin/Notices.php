@@ -15,7 +15,7 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Shows administrators what is missing and how to fix it, on the screens where plugins are managed.
+ * Tells administrators why the plugin cannot run, or only in part, and how to fix it. Shown where plugins are managed.
  */
 final class Notices {
 

@@ -161,7 +161,7 @@ final class PersonalData {
 			return [ [], [], true ];
 		}
 		$from = ( max( 1, $page ) - 1 ) * self::PAGE;
-		// Sequence numbers of the log have no gaps, so the page number gives the first one.
+		// Sequence numbers of the log have no gaps, so the first number of a page follows from the page number.
 		$audit = Artifacts::auditRecords( $this->site->id(), $from, self::PAGE );
 		$runs  = Runs::list(
 			$this->site->id(),

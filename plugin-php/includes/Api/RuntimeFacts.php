@@ -129,7 +129,7 @@ final class RuntimeFacts {
 	}
 
 	/**
-	 * Returns the values that documents of the contract share.
+	 * Returns the values that public documents share: status words, error codes and digest rules.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -27,7 +27,7 @@ final class AppliedFiles {
 	private string $state = BundleHistory::OPEN;
 
 	/**
-	 * Updates state and applied files by the next record.
+	 * Updates state and applied files with the next audit record.
 	 *
 	 * @param array<string, mixed> $record Audit record.
 	 * @return list<string> Paths that the operation wrote or restored.
@@ -55,7 +55,7 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Returns the state; null when older records may say otherwise.
+	 * Returns the state; null when records older than those of follow() could change it.
 	 *
 	 * @param int  $changed  Number of changed files of the bundle; 0 when it is unknown.
 	 * @param bool $complete Whether follow() got every record of the bundle.
@@ -102,7 +102,7 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Updates the state by a failed apply, in which direct apply may have written files and restored them.
+	 * Updates the state after a failed apply: direct apply may have written the files and then restored them.
 	 *
 	 * @param array<string, mixed> $result Apply result.
 	 * @return list<string>
@@ -115,8 +115,8 @@ final class AppliedFiles {
 	}
 
 	/**
-	 * Updates state and applied files by a decision. An approval adds files only if the host plugin that handled
-	 * the decision applied the change itself; otherwise the apply has a record of its own.
+	 * Updates state and applied files after a review decision. An approval adds files only if the host plugin that
+	 * handled the decision applied the change itself; otherwise the apply has its own audit record.
 	 *
 	 * @param array<string, mixed> $record Audit record.
 	 * @param array<string, mixed> $result Result of the decision.

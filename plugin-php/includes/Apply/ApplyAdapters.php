@@ -16,7 +16,7 @@ use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Reads from the hook which adapter would answer first. */
+/** Finds out from the callbacks of the filter which adapter would answer first. */
 final class ApplyAdapters {
 
 	/** Filter that adapters answer. */

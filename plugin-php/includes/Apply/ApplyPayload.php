@@ -33,7 +33,7 @@ final class ApplyPayload {
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Settings        $settings  Settings; they may forbid users to approve changes that they requested.
-	 * @param Capabilities    $capabilities Permission checks of the user who confirms an origin.
+	 * @param Capabilities    $capabilities Permission checks of the user who confirms that a browser uploaded the contents.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -111,7 +111,8 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * Returns the members of an audit record about the confirmed origin; none for the change of a sandbox.
+	 * Returns the audit field that says a user confirmed contents uploaded by a browser; no field for a change made in a
+	 * sandbox of this host.
 	 *
 	 * @param array<string, mixed> $payload Payload of the apply.
 	 * @return array<string, true>
@@ -122,7 +123,7 @@ final class ApplyPayload {
 
 	/**
 	 * Checks whether the input confirms that a browser uploaded the contents. Only the operator and users who may
-	 * apply changes can confirm that, also where the ability itself needs a smaller right.
+	 * apply changes can confirm that, even where the ability itself requires only a lesser capability.
 	 *
 	 * @param array<string, mixed> $input     Input of a preflight or apply.
 	 * @param Authority            $authority User or operator the call runs as.
@@ -144,7 +145,7 @@ final class ApplyPayload {
 
 	/**
 	 * Fails unless the site permits file changes. WordPress passes only DISALLOW_FILE_MODS to the filter
-	 * `file_mod_allowed`; an apply edits code, so DISALLOW_FILE_EDIT counts here, too. An adapter that writes
+	 * `file_mod_allowed`; an apply edits code, so this check adds DISALLOW_FILE_EDIT. An adapter that writes
 	 * elsewhere, for example to a git branch, returns true from the filter in the context
 	 * `wp_codebox_apply`.
 	 *

@@ -23,8 +23,8 @@ defined( 'ABSPATH' ) || exit;
  * A bundle names mount targets, never host paths. A plugin or theme target resolves to the installed plugin
  * or theme. Any other target needs `apply_target.directory` (or `apply_target.directories` for several) from
  * the caller, inside the caller's permitted directories. In both cases the directory must be the code that
- * the run mounted, according to the origin in the bundle's mounts. A plugin of a single file is in the plugin directory itself: there only
- * such plugins can be changed, and none can be added.
+ * the run mounted, according to the origin in the bundle's mounts. A single-file plugin lies directly in the
+ * plugin directory: a change with this directory as target may edit installed single-file plugins, not add one.
  */
 final class ApplyTargets {
 
@@ -67,7 +67,7 @@ final class ApplyTargets {
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
 			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
 		}
-		// The plugin directory contains this plugin; single files in it do not belong to it.
+		// The plugin directory contains the directory of this plugin, but single-file plugins are no part of this plugin.
 		$this->assert_not_own( $single ? array_diff_key( $directories, [ SingleFilePlugins::TARGET => 1 ] ) : $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
 			$given = self::given( $mount, $target );

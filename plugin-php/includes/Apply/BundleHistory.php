@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * The audit log is the only source: nothing about the state of a bundle is stored elsewhere. The extension
- * searches the last 64 MiB of the log and does not verify its hash chain here. If a bundle may have
+ * searches the last 64 MiB of the log without verifying its hash chain. If a bundle may have
  * records before that part, its `history_complete` is false; then it has no state unless a record in that part
  * determines the state.
  */
@@ -29,7 +29,7 @@ final class BundleHistory {
 	public const REJECTED        = 'rejected';
 	public const DISCARDED       = 'discarded';
 
-	/** Operation by the event of each of its records. The audit log has more, such as exports and calls of tools. */
+	/** Operation by audit event. Other events, such as exports and tool calls, are no part of the history. */
 	private const OPERATIONS = [
 		'apply-approved' => 'apply',
 		'apply'          => 'apply',

@@ -11,7 +11,7 @@ namespace WPCodebox\Apply;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Adds members to the record of the extension. Fields that could not be read are omitted instead of null. */
+/** Adds members to the bundle record that the extension returns. Fields that could not be read are omitted, not null. */
 final class BundleRecord {
 
 	/** Start of an artifact id; the content digest follows. */

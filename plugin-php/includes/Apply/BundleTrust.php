@@ -18,7 +18,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Trusts only this host's own key and the key ids in the settings. Importing a bundle does not make its key
- * trusted. A signature on contents that a browser uploaded never counts as trusted: it needs a confirmation.
+ * trusted. A signature on contents that a browser uploaded is never trusted alone: a user must confirm the contents.
  */
 final class BundleTrust {
 
@@ -64,8 +64,8 @@ final class BundleTrust {
 	}
 
 	/**
-	 * Checks whether a browser uploaded the contents, and a trusted key signed them. An apply of such a bundle needs
-	 * a confirmation.
+	 * Checks whether a browser uploaded the contents and a trusted key signed them. Before an apply, a user must then
+	 * confirm that a browser uploaded them.
 	 *
 	 * @param array<string, mixed> $signature Field `signature` of a verification report.
 	 */
@@ -75,7 +75,8 @@ final class BundleTrust {
 	}
 
 	/**
-	 * Fails unless a bundle may be applied: its signature is trusted, or it holds with the confirmation of its origin.
+	 * Fails unless a bundle may be applied: its signature is trusted, or a trusted key signed contents that a browser
+	 * uploaded and the caller confirmed this origin.
 	 *
 	 * @param array<string, mixed> $signature Field `signature` of a verification report.
 	 * @param string               $sentence  Error message with `%s` for the status of the signature.

@@ -17,7 +17,7 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Authenticates as the site's bridge policy says: with a described header, or with the policy's callback, which may change
+ * Authenticates as the site's bridge policy says: with the header that it describes, or with its callback, which may change
  * only URL and headers. The URL that the callback returns is checked again.
  */
 final class BridgeAuthentication {

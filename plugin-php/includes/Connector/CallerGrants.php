@@ -25,7 +25,7 @@ final class CallerGrants {
 	private const UUID = '/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/D';
 
 	/**
-	 * Returns the grants in the form in which they are stored. The page posts a list of scopes per password.
+	 * Returns the grants in the form in which they are stored. The settings page posts a list of scopes per password.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, list<string>>

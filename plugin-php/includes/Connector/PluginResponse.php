@@ -17,8 +17,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * An array is the response; an array with `success: false`, or a `WP_Error`, is a refusal. Secret values that
- * the plugin received are redacted before any part reaches a caller or a log.
+ * A plugin returns its response as an array, or refuses with a `WP_Error` or an array with `success: false`. Secret
+ * values that the plugin received are redacted before any part reaches a caller or a log.
  */
 final class PluginResponse {
 

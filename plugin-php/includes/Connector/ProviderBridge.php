@@ -173,8 +173,8 @@ final class ProviderBridge {
 	 */
 	private function send( #[\SensitiveParameter] array $request, float $seconds ): array {
 		$most = self::MOST_BYTES;
-		// A private IP address was allowed explicitly by the policy; a host name must not resolve to a
-		// private one.
+		// The policy lists an IP address explicitly, so a private one is permitted. A host name must not resolve
+		// to a private address.
 		$numeric = BridgeUrl::parse( $request['uri'] )?->is_numeric() ?? false;
 		// The HTTP transport decompresses responses without a size limit, so the request asks for no
 		// compression and a compressed response is refused.

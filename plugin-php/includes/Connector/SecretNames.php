@@ -12,8 +12,8 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Implements the redaction profile `provider_proxy` for traffic with model providers, which splits a name
- * into words. `access_token` is a secret; `max_tokens`, `total_tokens`, `key` and `value` are ordinary
+ * Implements the redaction profile `provider_proxy` for traffic with model providers. The profile splits a
+ * name into words: `access_token` is a secret; `max_tokens`, `total_tokens`, `key` and `value` are ordinary
  * members of model APIs.
  */
 final class SecretNames {

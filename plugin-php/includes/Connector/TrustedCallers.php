@@ -45,8 +45,8 @@ final class TrustedCallers {
 		$needs = $scope->capability();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
 		if ( current_user_can( $needs ) ) {
-			// Decides finally for users with the capability: one whom the site's filter denies must not gain
-			// access through an application password.
+			// For a user with the capability this decision is final: application passwords are not tried, so that
+			// they give no access to a user whom the site's filter denies.
 			$allowed = $this->capabilities->allows( $needs );
 			return new Authorization( $scope, $allowed, 'user:' . $user, 'capability', $allowed ? 'capability-held' : 'capability-narrowed', $claimed );
 		}

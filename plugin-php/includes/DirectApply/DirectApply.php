@@ -20,8 +20,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Off until an administrator turns it on. The apply engine of the extension writes the files: all of them or
- * none. A process of the runner then checks the site and rolls back when it got worse. A plugin that answers
- * the filter earlier applies instead.
+ * none. A process of the runner then requests pages of the site and rolls the change back if one got worse. If another
+ * plugin answers the filter earlier, that plugin applies the change.
  */
 final class DirectApply {
 
@@ -79,7 +79,7 @@ final class DirectApply {
 		}
 	}
 
-	/** Ends a change whose result the audit log has. The mail comes last, because sending it may take long. */
+	/** Ends a change whose result is in the audit log. The mail comes last, because sending it may take long. */
 	public function end(): void {
 		[ $running, $mail ]           = [ $this->running, $this->mail ];
 		[ $this->running, $this->mail ] = [ null, null ];

@@ -18,8 +18,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The request that began the change did not record its end, or recorded a failure before the engine settled the
- * change. The engine's list of changes tells which files are changed now.
+ * The request that began the change did not record its end, or recorded a failure before the extension finished or
+ * reversed the change. The extension's list of applied changes tells which files are changed now.
  */
 final class InterruptedChange {
 

@@ -23,8 +23,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Restores the files of the last change that this site applied from a bundle. A file that somebody changed
- * since is listed as a conflict and left as it is.
+ * Restores the files of the last change that this site applied from a bundle. A file that changed since is
+ * listed as a conflict and left as it is.
  */
 final class RollbackService {
 
@@ -140,7 +140,7 @@ final class RollbackService {
 	}
 
 	/**
-	 * Returns files as the journal of applied changes knows them: by guest path, or relative to their mount.
+	 * Returns the names of files in the journal of applied changes: guest paths, or paths relative to the mount.
 	 *
 	 * @param array<string, mixed> $artifact Bundle.
 	 * @param array<string, mixed> $change   Applied change of the bundle.

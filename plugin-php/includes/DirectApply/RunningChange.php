@@ -20,10 +20,10 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * An option marks the change, and WordPress's update locks keep other changes of files out. The mark is there before
- * the locks and after them. The request that makes the change holds a lock that the kernel releases when the request
- * ends for any reason. A later request that finds the mark and gets that lock lets the engine finish or reverse the
- * change, records how it ended, and removes locks and mark.
+ * An option marks the change, and WordPress's update locks keep other changes of files out. The mark is set before the
+ * locks are taken and removed after they are released. The request that makes the change also holds a file lock, which
+ * the kernel releases when the request ends for any reason. A later request that finds the mark and gets the file lock
+ * lets the extension finish or reverse the change, records how it ended, and removes locks and mark.
  */
 final class RunningChange {
 
@@ -47,8 +47,8 @@ final class RunningChange {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Calls a function under the locks. When it succeeds, locks and mark stay until `end()`, so that a request that
-	 * is killed in between has its result recorded by a later one.
+	 * Calls a function while this object has the locks. When it succeeds, locks and mark stay until `end()`: if this
+	 * request is killed before that, a later one records the result.
 	 *
 	 * @param array<string, string>            $about  Audit fields of the change: `event`, `artifact_id`, `run_id`, and
 	 *                                                 for a roll back `change`.
@@ -77,8 +77,8 @@ final class RunningChange {
 		try {
 			return $change();
 		} catch ( Throwable $thrown ) {
-			// The process may have died. The mark stays, so that a later request records the end that the engine now gives
-			// the change; the lock stays until the caller has recorded the failure.
+			// The process that changes the files may have died; recover() finishes or reverses its change. The mark stays,
+			// so that a later request records that end. The file lock stays until the caller has recorded the failure.
 			if ( null === $this->recover() ) {
 				UpdateLocks::release( $this->mark['locks'] );
 			}
@@ -87,7 +87,7 @@ final class RunningChange {
 		}
 	}
 
-	/** Ends a change whose result the audit log has: removes locks and mark. */
+	/** Ends a change whose result is in the audit log: removes locks and mark. */
 	public function end(): void {
 		if ( null !== $this->mark ) {
 			self::remove( $this->mark );
@@ -115,9 +115,9 @@ final class RunningChange {
 	}
 
 	/**
-	 * Settles the marked change. The caller holds the lock, so the request that made it is gone.
+	 * Settles the marked change. The caller holds the file lock, so the request that made the change has ended.
 	 *
-	 * @return Failure|null Reason why it is not settled; null if no marked change is left.
+	 * @return Failure|null Reason why the change is not settled; null if no marked change is left.
 	 */
 	private function settle_marked(): ?Failure {
 		// Another request may have written or removed the mark since this one read its options.
@@ -134,7 +134,8 @@ final class RunningChange {
 		try {
 			( new InterruptedChange( $this->site ) )->record( $mark['about'], (int) $mark['began'] );
 		} catch ( Throwable $thrown ) {
-			// Called only to write the server's log. The files are settled, so the locks are released without the record.
+			// Called only to write the server's log. The files are settled, so the locks are released even though the
+			// audit record is missing.
 			Failure::from( $thrown );
 		}
 		self::remove( $mark );
@@ -157,10 +158,10 @@ final class RunningChange {
 	}
 
 	/**
-	 * Lets the engine finish or reverse what was interrupted.
+	 * Lets the extension finish or reverse interrupted changes.
 	 *
-	 * @return Failure|null Null if nothing is left to do; otherwise a process is still changing the site, or the next
-	 *                      call tries again.
+	 * @return Failure|null Null if no interrupted change is left; else that a process is still changing the site, or why
+	 *                      a change could not be settled, which the next call tries again.
 	 */
 	private function recover(): ?Failure {
 		try {

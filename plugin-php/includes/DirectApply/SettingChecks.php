@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
 final class SettingChecks {
 
 	/**
-	 * Validates a switch. The page posts nothing for one that is off.
+	 * Validates a switch. The settings page posts nothing for a switch that is off.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */

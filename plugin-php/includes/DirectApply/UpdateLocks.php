@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
  * Takes and releases the locks of `WP_Upgrader::create_lock()`, so that no update of WordPress writes the files that
  * a change writes. WordPress stores in a lock only its time. These locks also have an owner, so that the locks of a
  * request that died can be told from those of an update that began since. A network is updated from its main site, so
- * its locks are there.
+ * the options of the main site hold the locks.
  */
 final class UpdateLocks {
 
@@ -25,7 +25,7 @@ final class UpdateLocks {
 	/** Time in seconds after which WordPress, too, ignores the locks. */
 	private const LONGEST = 900;
 
-	/** Returns an owner: the time, which WordPress compares, with random digits after the decimal point. */
+	/** Returns a new owner id: the time, which WordPress compares, with random digits after the decimal point. */
 	public static function owner(): string {
 		return sprintf( '%d.%09d', time(), random_int( 0, 999999999 ) );
 	}

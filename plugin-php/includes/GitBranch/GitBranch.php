@@ -69,7 +69,7 @@ final class GitBranch {
 	 * Answers the filter `file_mod_allowed`: a commit changes no file of the site, so DISALLOW_FILE_MODS does not forbid it.
 	 *
 	 * @param mixed $allowed Whether files may be changed.
-	 * @param mixed $context Context of the question.
+	 * @param mixed $context Context that the caller of the filter names.
 	 */
 	public function allow( mixed $allowed, mixed $context = '' ): mixed {
 		return 'wp_codebox_apply' === $context && self::ADAPTER === ApplyAdapters::next( $this->settings ) ? true : $allowed;

@@ -106,8 +106,8 @@ final class Repository {
 	}
 
 	/**
-	 * Returns the directory in the repository for the code of each mount: by the pattern of the settings, else the place of the
-	 * host directory in the work tree.
+	 * Returns the directory in the repository for the code of each mount: from the pattern of the settings, else where the
+	 * host directory is in the work tree.
 	 *
 	 * @param string                $repository Canonical directory of the repository.
 	 * @param array<string, string> $targets    Canonical host directory by mount target.

@@ -26,7 +26,7 @@ final class HiddenPaths {
 	private const TEXTS = [ 'goal', 'task', 'output' ];
 	private const LISTS = [ 'changed_files', 'events', 'response' ];
 
-	/** Response member with references to files of a bundle: there, `changed_files` has paths of this host. */
+	/** Response member with references to files of a bundle. In this member, `changed_files` has paths of this host. */
 	private const REFERENCES = 'refs';
 
 	/** Directories of the guest. An equal path on the host reveals nothing, and a changed file must keep its name. */
@@ -130,7 +130,7 @@ final class HiddenPaths {
 			$info  = ExtensionGate::info();
 			$known = [] === $info ? [] : $site->known_roots();
 		} catch ( Throwable ) {
-			// Usually this response already reports the error, because its cause is the same unreadable setting.
+			// Not reported: usually the response already is this error, caused by the same unreadable setting.
 			$info  = [];
 			$known = [];
 		}

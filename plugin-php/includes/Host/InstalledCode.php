@@ -184,7 +184,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns the origin of a directory, which connects a change to the same code later. A plugin or theme is
+	 * Returns the origin of a directory, by which a later apply recognizes the same code. A plugin or theme is
 	 * identified by slug, because a release may move its directory; any other directory by a keyed digest,
 	 * because bundles contain no host path.
 	 *

@@ -38,7 +38,7 @@ final class SettingChecks {
 	) {}
 
 	/**
-	 * Validates agents: command and success codes by name. The page posts rows with a `name`.
+	 * Validates agents: command and success codes by name. The settings page posts rows with a `name`.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array{command: string, success_codes: list<int>}>

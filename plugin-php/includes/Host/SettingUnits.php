@@ -14,7 +14,7 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Options store milliseconds, seconds and bytes under the extension's field names. The page shows seconds,
+ * Options store milliseconds, seconds and bytes under the extension's field names. The settings page shows seconds,
  * days and MiB under its own field names; input may use either form.
  */
 final class SettingUnits {

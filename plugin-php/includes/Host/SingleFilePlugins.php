@@ -14,8 +14,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Such a plugin has no directory to mount, so only browser sessions use it. Their bundles have the plugin directory as mount target,
- * and the origin says that only these plugins may change in it. A link is no such plugin.
+ * Such a plugin has no directory to mount, so only browser sessions use it. Their bundles have the plugin directory as
+ * mount target, with an origin which says that only single-file plugins may change there. Symlinks do not count.
  */
 final class SingleFilePlugins {
 

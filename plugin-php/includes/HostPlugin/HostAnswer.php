@@ -96,7 +96,7 @@ final class HostAnswer {
 	}
 
 	/**
-	 * Returns the input with strings trimmed, at any depth of the named fields only.
+	 * Returns the input with the named fields trimmed: strings, and the strings of a list.
 	 *
 	 * @param array<string, mixed> $input  Input of an ability.
 	 * @param list<string>         $fields Fields whose value is one string or a list of strings.
@@ -125,7 +125,8 @@ final class HostAnswer {
 	}
 
 	/**
-	 * Returns the only id in an answer under several names that differs from the expected one; null when all agree.
+	 * Returns the first id in an answer that differs from the expected one; null when all agree. An answer may repeat the
+	 * id under several names.
 	 *
 	 * @param array<string, mixed> $answer   Answer of a plugin.
 	 * @param list<string>         $names    Names of the id.

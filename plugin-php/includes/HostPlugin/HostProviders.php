@@ -51,7 +51,7 @@ final class HostProviders {
 	 * @param array<string, mixed> $row     Provider.
 	 * @param array<string, mixed> $request Request.
 	 * @param string               $target  Id of the target; '' when requests have none.
-	 * @param ErrorCode            $invalid Error code when it cannot say so.
+	 * @param ErrorCode            $invalid Error code when its callback `matches` throws.
 	 */
 	private static function takes( array $row, array $request, string $target, ErrorCode $invalid ): bool {
 		if ( is_callable( $row['matches'] ?? null ) ) {

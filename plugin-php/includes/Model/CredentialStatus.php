@@ -22,7 +22,7 @@ enum CredentialStatus: string {
 	/** No value exists. */
 	case Missing = 'missing';
 
-	/** The credential must not be used here, whether or not a value exists. */
+	/** The site forbids the use of the credential, whether or not a value exists. */
 	case Denied = 'denied';
 
 	/** No credential is needed. */

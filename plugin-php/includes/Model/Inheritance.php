@@ -189,7 +189,7 @@ final class Inheritance {
 			$status = CredentialStatus::Denied;
 		}
 		if ( CredentialStatus::Available === $status && CredentialStatus::Available !== $connector->status ) {
-			// The status `available` alone does not create a missing value.
+			// A filter that sets the status `available` but supplies no value does not change the status.
 			$status = $connector->status;
 		}
 		$reason = $status->usable() ? '' : Label::sentence( $row['credentials']['reason'] ?? '', array_values( $connector->values() ), $connector->reason );

@@ -15,8 +15,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Search order: secrets that the task names, inherited connectors, the provider's connector, environment and
- * constants, a plugin of this site. Every source but the first is used only if that key may be sent to the
- * provider's base URL.
+ * constants, a plugin of this site. A key from any source but the first is used only if it may be sent to the
+ * provider's base URL; a plugin that names no hosts for its key allows this.
  */
 final class KeySearch {
 

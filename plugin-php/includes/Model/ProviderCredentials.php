@@ -177,15 +177,15 @@ final class ProviderCredentials {
 			$value = $values[ $requirement['name'] ] ?? null;
 			if ( is_string( $value ) && '' !== $value ) {
 				$credential = new Credential( $requirement['name'], CredentialStatus::Available, 'hook', $value );
-				// A supplied value turns the status missing into available; the status denied needs an
-				// explicit change.
+				// A value from the filter turns the status missing into available. The status denied stays,
+				// unless the filter also changes it.
 				$answer['status'] = CredentialStatus::Missing->value === ( $answer['status'] ?? '' ) ? CredentialStatus::Available->value : $answer['status'] ?? '';
 				break;
 			}
 		}
 		$status = is_array( $answer ) ? CredentialStatus::read( $answer['status'] ?? null ) : CredentialStatus::Denied;
 		if ( CredentialStatus::Available === $status && null === $credential?->value() ) {
-			// The status `available` alone does not create a missing value.
+			// Without a value, the status `available` counts as missing; if no credential is required, as not required.
 			$status = null === $credential ? CredentialStatus::NotRequired : CredentialStatus::Missing;
 		}
 		if ( ! $status->usable() ) {

@@ -72,8 +72,8 @@ final class Providers {
 	}
 
 	/**
-	 * Returns the configured rows. Invalid rows of the option are skipped; allowed hosts of keys are checked
-	 * on use.
+	 * Returns the configured rows. Invalid rows of the option are skipped. Whether a key may be sent to the host of
+	 * the base URL is checked when the key is used.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */

@@ -155,8 +155,8 @@ final class ReplayService {
 	}
 
 	/**
-	 * Runs the task. A caller that follows events waits for the end; an ability waits for its time limit. A
-	 * secret that the site no longer supplies counts as missing.
+	 * Runs the task. A caller that follows events waits for the end; an ability waits at most as long as
+	 * run-agent-task does. A secret that the site no longer supplies counts as missing.
 	 *
 	 * @param array<string, mixed>          $task       Task input.
 	 * @param Authority                     $authority  User or operator the call runs as.

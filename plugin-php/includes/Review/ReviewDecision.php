@@ -91,7 +91,8 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * Adds to an approval the host directories that the apply will write to, and the confirmed origin.
+	 * Adds to an approval the host directories that the apply will write to, and whether a user confirmed that a browser
+	 * uploaded the contents.
 	 *
 	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @param array<string, mixed> $payload  Payload of the following apply.

@@ -24,8 +24,8 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The service is a loop without a queue: each task gets its own sandbox, and all of them end when the caller
- * ends.
+ * The service is a loop without a queue. Each task gets its own sandbox; when the PHP process of the caller ends,
+ * the running task ends too and the later ones do not start.
  *
  * A task is validated when its turn comes, so an invalid task becomes a failed row and the others run. Every
  * submitted task has a result row.

@@ -13,7 +13,7 @@ use WPCodebox\Native\Runs;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Holds what the events of a run say about its preview, and the access token, which no event contains. */
+/** Holds the data of the run's events about its preview, and the visitors' access token, which no event contains. */
 final class Preview {
 
 	/** Parameter of the link in which visitors give the token. */
@@ -32,7 +32,7 @@ final class Preview {
 	/**
 	 * Creates the preview of a run.
 	 *
-	 * @param string $public Origin that visitors use; empty when it follows from the address.
+	 * @param string $public Origin that visitors use; empty when the events of the run name it.
 	 * @param string $token  Access token of visitors; empty when they need none.
 	 */
 	public function __construct( private readonly string $public, #[\SensitiveParameter] private readonly string $token ) {}
@@ -62,8 +62,9 @@ final class Preview {
 	}
 
 	/**
-	 * Returns the preview of any run as the last event about it says, without the token of visitors, which nothing stores;
-	 * empty before the first one. The search begins at the end of the journal: the preview opens after the work.
+	 * Returns the preview of any run from the last event about a preview; empty when there is no such event. The visitors'
+	 * token is missing, because it is not stored. The search begins at the end of the run's journal, because a preview
+	 * opens after the work.
 	 *
 	 * @param string $site      Id of the site.
 	 * @param string $reference Run id or prefix of one.

@@ -30,7 +30,7 @@ final class PreviewPlan {
 	/** Fields that describe a preview and have no effect without `preview_hold_seconds`. */
 	private const PLACE = [ 'preview_port', 'preview_bind', 'preview_public_url' ];
 
-	/** Highest port that only the host may choose. */
+	/** Highest port that a user may choose only if WP_CODEBOX_PREVIEW lists it. */
 	private const LAST_RESERVED_PORT = 1023;
 
 	/**
@@ -63,7 +63,8 @@ final class PreviewPlan {
 			]
 		);
 		if ( ! self::is_loopback( $bind ) || ! self::is_loopback( trim( (string) wp_parse_url( $public, PHP_URL_HOST ), '[]' ) ) ) {
-			// Made here, because the journal of a run never contains a token, and the answer has the link with it.
+			// PHP creates the token and not the runner: the answer needs it for the link, and the run's journal, from
+			// which PHP reads about the preview, never contains a token.
 			$preview['token'] = bin2hex( random_bytes( 32 ) );
 		}
 		return [

@@ -155,7 +155,8 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Returns the names of all tools that the agent may call, including the listed tools of this site.
+	 * Returns the names of the tools to which the task limits its agent, with the listed tools of this site; empty without
+	 * a limit.
 	 *
 	 * @param list<string>|null         $allowed Names of allowed tools; null or empty allows all.
 	 * @param array<string, mixed>|null $parent  Tools of this site that the task lists; null without any.

@@ -21,7 +21,7 @@ use WPCodebox\Native\Runs;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Abilities and commands start sandboxes only through this class.
+ * Abilities and commands start the sandboxes of agent tasks only through this class.
  */
 final class RunService {
 

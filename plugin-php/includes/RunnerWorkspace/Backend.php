@@ -154,7 +154,7 @@ final class Backend {
 			return [ ...$faults, __( 'abilities is not an object', 'codebox' ) ];
 		}
 		foreach ( $abilities as $operation => $ability ) {
-			// An ability of this plugin would call the backend again.
+			// Abilities of this plugin are refused: they would call the backend again.
 			$named = is_string( $ability ) && 1 === preg_match( '~^[a-z0-9-]{1,100}/[a-z0-9-]{1,100}$~D', $ability ) && ! str_starts_with( $ability, 'wp-codebox/' );
 			if ( ! in_array( $operation, self::OPERATIONS, true ) || ! $named ) {
 				/* translators: %s: name of an operation. */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Answers about runner workspaces in one form.
+ * Converts the answers of backends about runner workspaces to one form.
  *
  * @package WPCodebox
  */
@@ -251,7 +251,7 @@ final class WorkspaceForm {
 	}
 
 	/**
-	 * Returns a member that is an object in JSON.
+	 * Returns an answer so that JSON writes it as an object, also when it is empty.
 	 *
 	 * @param array<string, mixed> $answer Answer of the backend.
 	 * @return array<string, mixed>|object

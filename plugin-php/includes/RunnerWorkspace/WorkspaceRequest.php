@@ -17,8 +17,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads ids and names from the input and checks them, because a backend passes them to programs such as git. A value that
- * begins with a dash could be read as an option there.
+ * Reads ids and names from the input and checks them, because a backend passes them to programs such as git, which could
+ * take a value that begins with a dash for an option.
  */
 final class WorkspaceRequest {
 

@@ -90,7 +90,7 @@ final class PackageProviders {
 		if ( is_callable( $known ) ) {
 			return new self( $id, Closure::fromCallable( $known ) );
 		}
-		// An ability of this plugin would come back here.
+		// Abilities of this plugin are excluded: one that runs packages would call this method again without end.
 		$ability = function_exists( 'wp_get_ability' ) && ! str_starts_with( $id, 'wp-codebox/' ) && wp_has_ability( $id ) ? wp_get_ability( $id ) : null;
 		if ( null !== $ability ) {
 			return new self( $id, static fn( array $input ): mixed => $ability->execute( $input ) );

@@ -16,7 +16,7 @@ use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Looks up components and plugins by slug. A path is not looked up: whether a directory of the host exists is not revealed here. */
+/** Looks up components and plugins by slug. A path counts as available: the answer must not reveal which directories exist. */
 final class RequiredCode {
 
 	/**
@@ -46,7 +46,8 @@ final class RequiredCode {
 			if ( '' === $slug || str_contains( $slug, '/' ) ) {
 				throw Failure::invalid_input( __( 'A component has no slug; give the name of its directory.', 'codebox' ), [], [ 'field' => 'components' ] );
 			}
-			// Whether another directory of the host exists is not revealed; a run reports it.
+			// Any path counts as available, so that the answer does not reveal which directories of the host exist. A run
+			// reports a missing one.
 			$there         = '' !== $path || $this->installed( $slug );
 			$rows[ $slug ] = [
 				'slug'   => $slug,

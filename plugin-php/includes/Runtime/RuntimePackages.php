@@ -52,8 +52,8 @@ final class RuntimePackages {
 	 *
 	 * @param array<string, mixed> $input     Ability input.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @return array<string, mixed> `wp-codebox/runtime-package-result/v1`. What keeps the workflow from running is a
-	 *   diagnosis of it.
+	 * @return array<string, mixed> `wp-codebox/runtime-package-result/v1`. When the workflow cannot run, its
+	 *   diagnostics say why.
 	 * @throws Failure When the request is incomplete.
 	 */
 	public function run( array $input, Authority $authority ): array {

@@ -33,7 +33,7 @@ final class RuntimeTaskRoute {
 		private readonly ExtensionGate $gate
 	) {}
 
-	/** Registers the route where WordPress has abilities and the extension fits: without it, public answers stay those of the site. */
+	/** Registers the route if WordPress has abilities and the extension fits; else the list of REST routes stays unchanged. */
 	public function register(): void {
 		add_action(
 			'rest_api_init',

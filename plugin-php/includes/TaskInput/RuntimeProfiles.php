@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class RuntimeProfiles {
 
-	/** Profiles that exist everywhere. The first two describe what every sandbox of this plugin is. */
+	/** Profiles that exist on every site. The empty ones describe what every sandbox of this plugin is, so they add nothing. */
 	private const BUILT_IN = [
 		'wordpress-playground'    => [],
 		'codebox-agent-runtime'   => [],
@@ -31,7 +31,7 @@ final class RuntimeProfiles {
 		'provider-openai'         => [ 'provider' => 'openai' ],
 	];
 
-	/** Members that describe the profile and ask for nothing. */
+	/** Members that describe the profile and have no effect on a task. */
 	private const NOTES = [ 'schema', 'version', 'id', 'name', 'label', 'description', 'capabilities', 'readiness', 'diagnostics', 'provenance', 'metadata', 'aliases' ];
 
 	/** Members that are fields of a task with the same meaning; lists are joined. */

@@ -17,8 +17,8 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Public fields without a counterpart in the extension become fields that it knows; none of them reaches it. A field
- * that cannot have its effect is refused by its name.
+ * Converts public fields that the extension does not know to fields that it knows. A field that cannot have its effect
+ * is refused by its name.
  *
  * The extension unpacks envelopes and trims texts (`AgentTask::input()`). This class trims again what a runtime profile or a
  * filter added after that, and removes empty values, because classes of the plugin look up names before the extension
@@ -59,8 +59,8 @@ final class TaskInput {
 	) {}
 
 	/**
-	 * Returns the task in fields that the extension knows, `staged_files`, whose files `StagedFiles` finds, and the fields of
-	 * `PreviewPlan`.
+	 * Returns the task with these fields only: those that the extension knows, `staged_files`, which `StagedFiles` resolves,
+	 * and those of `PreviewPlan`.
 	 *
 	 * @param array<string, mixed> $input Task input that its schema accepts.
 	 * @return array<string, mixed>

@@ -69,7 +69,7 @@ final class ExportService {
 	}
 
 	/**
-	 * Writes a bundle to a new host file of any size.
+	 * Writes a bundle of any size to a new host file.
 	 *
 	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
 	 * @param string               $path      Absolute path of the file to create.

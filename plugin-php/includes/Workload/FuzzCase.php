@@ -74,8 +74,8 @@ final class FuzzCase {
 	}
 
 	/**
-	 * Returns the row of the case after its command ran. A response of the server with an error of its own (500 and above)
-	 * is a failure; a refused request is not.
+	 * Returns the row of the case after its command ran. For a request, HTTP status 500 and above is a failure; a request
+	 * that the site refuses (4xx) is not.
 	 *
 	 * @param array<string, mixed> $step Row of the step.
 	 * @return array<string, mixed>
@@ -107,7 +107,7 @@ final class FuzzCase {
 	}
 
 	/**
-	 * Returns the error of a case that no command of the sandbox runs.
+	 * Returns the error of a case whose target no command of the sandbox can call.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -18,9 +18,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the phases of a workload in order. A step whose command the sandbox does not have is listed as unsupported. Fields
- * of the input that a sandbox started by a site cannot honour are named; an empty value of such a field has no effect
- * anyway, so it is accepted.
+ * Reads the phases of a workload in order. Marks a step as unsupported when the sandbox does not have its command. Lists
+ * input fields that the sandbox of a workload cannot honour, such as `secret_env`, unless their value is empty.
  */
 final class WorkloadPlan {
 
@@ -83,8 +82,8 @@ final class WorkloadPlan {
 	}
 
 	/**
-	 * Returns the rows of the commands by id. The command that runs an agent belongs to a recipe, whose run has one: the
-	 * sandbox of a workload has no agent.
+	 * Returns the rows of the commands by id. Marks the command that runs an agent as unsupported: it works in recipes only,
+	 * because the sandbox of a workload has no agent.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */

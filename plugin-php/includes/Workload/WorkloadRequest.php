@@ -51,7 +51,7 @@ final class WorkloadRequest {
 	 * Builds the request.
 	 *
 	 * @param array<string, mixed> $input     Workload: `mounts`, `staged_files`, `metadata`.
-	 * @param string               $goal      What the run does, one sentence for the record.
+	 * @param string               $goal      What the run does, one sentence; shown in lists of runs.
 	 * @param list<string>         $commands  Commands that the policy lists.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @throws Failure When a mount or file may not be used.

@@ -17,7 +17,7 @@ use WPCodebox\HostPlugin\HostProviders;
 
 defined( 'ABSPATH' ) || exit;
 
-/** The first runner that a plugin registers and that accepts the workload gets it; without one, a sandbox does. */
+/** A workload goes to the first registered runner that accepts it; if there is none, a sandbox of this host runs it. */
 final class WorkloadRunners {
 
 	/**

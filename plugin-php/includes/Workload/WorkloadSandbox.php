@@ -97,7 +97,7 @@ final class WorkloadSandbox {
 		);
 	}
 
-	/** Returns whether the sandbox still runs, and takes the events that it sent meanwhile. */
+	/** Returns whether the sandbox still runs; reads the events that it has sent since the last call. */
 	public function alive(): bool {
 		$this->result ??= $this->run->wait( null, 0 );
 		return null === $this->result;
@@ -126,7 +126,7 @@ final class WorkloadSandbox {
 		return $this->result;
 	}
 
-	/** Ends the sandbox after an error, whose cause is more telling than anything that happens here. */
+	/** Ends the sandbox after an error. Ignores errors of the cancellation, so that the caller reports the first error. */
 	public function abandon(): void {
 		try {
 			$this->run->cancel();

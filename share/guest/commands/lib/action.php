@@ -63,8 +63,8 @@ final class Writes {
 }
 
 /**
- * Checks an action before it runs: the acting user must have the capability, and an action that may change
- * data must have a boundary: this sandbox, however the caller names it.
+ * Checks an action before it runs. The acting user must have the capability. For an action that may change data,
+ * the caller must not say `none` as its boundary; every other name stands for this sandbox.
  *
  * @param Arguments $arguments Arguments mutates, capability, destructive-boundary.
  * @return array{mutates: bool, capability: array<string,mixed>, destructiveBoundary: array<string,mixed>}
@@ -122,7 +122,7 @@ function action_document( array $action, array $terms, array $writes, array $mor
 			'destructiveBoundary' => $terms['destructiveBoundary']['kind'],
 			'mutation'            => $mutation,
 		),
-		// A value that is no object is the member `value` of one.
+		// Always an object: any other value becomes {value: …}.
 		'result'              => is_array( $result ) && ( array() === $result || ! array_is_list( $result ) ) ? (object) $result : (object) array( 'value' => $result ),
 		'diagnostics'         => array(),
 		'mutation'            => $mutation,

@@ -116,7 +116,7 @@ final class Admin_Action_Request {
 	}
 
 	/**
-	 * Returns the first member that is there, as a text.
+	 * Returns the first of the named members that is not empty, as a text; else ''.
 	 *
 	 * @param array<string,mixed> $given    Action as given.
 	 * @param string              ...$names Names of the member.
@@ -135,7 +135,7 @@ final class Admin_Action_Request {
 	}
 
 	/**
-	 * Returns the fields of the members that are there.
+	 * Merges the fields of the named members of the action.
 	 *
 	 * @param array<string,mixed> $given    Action as given.
 	 * @param string              ...$names Names of the members.

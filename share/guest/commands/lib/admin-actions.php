@@ -70,7 +70,7 @@ function admin_page_html( string $path ): ?string {
 	$pipes   = array();
 	$process = proc_open(
 		array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), dirname( __DIR__ ) . '/simulated-admin-page-load.php' ),
-		// The page goes to standard output; its document is discarded.
+		// The page goes to standard output; the result document, on descriptor 3, is discarded.
 		array( array( 'pipe', 'r' ), array( 'pipe', 'w' ), array( 'file', '/dev/null', 'w' ), array( 'file', '/dev/null', 'w' ) ),
 		$pipes,
 		null,

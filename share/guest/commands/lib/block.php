@@ -111,7 +111,7 @@ final class Block {
 			'blockName'    => $name,
 			'attrs'        => (object) plain( $block['attrs'] ?? array() ),
 			'input'        => $input,
-			// The selections of checks have no mode of their own in the public form.
+			// The public form has only these two modes; `selection` is the requested one.
 			'mode'         => 'render' === $mode ? 'render' : 'serialize-parse',
 			'selection'    => $mode,
 			'source'       => $this->arguments->has( 'source' ) ? cut( $this->arguments->text( 'source' ), 500 ) : ( $this->arguments->has( 'markup' ) ? 'markup' : 'attributes' ),

@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Names of fields here by the names that WordPress's REST API and its tables use, for each kind of objects. */
+/** Field names of WordPress's functions by the names in its REST API and its tables, for each kind of objects. */
 const CRUD_FIELDS = array(
 	'post'    => array(
 		'title'   => 'post_title',

@@ -206,7 +206,7 @@ final class Crud_Request {
 	}
 
 	/**
-	 * Returns a number of the operation from `options` or `query`; it is then no condition of the query.
+	 * Returns a number of the operation from `options` or `query`, such as the limit; the default if both lack it.
 	 *
 	 * @param list<string> $names    Names of the number, first match wins.
 	 * @param int          $fallback Value used when the operation names none.

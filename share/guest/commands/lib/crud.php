@@ -22,7 +22,7 @@ final class Crud {
 	/** Maximum number of listed objects. */
 	private const ROWS = 200;
 
-	/** Names of the maximum number of listed objects, here and in WordPress's own query classes. */
+	/** Names for the maximum number of listed objects: that of this command, and those of WordPress's query classes. */
 	private const LIMITS = array( 'limit', 'per_page', 'perPage', 'posts_per_page', 'number' );
 
 	/**
@@ -245,7 +245,7 @@ final class Crud {
 		}
 		return $data + match ( $kind ) {
 			'post' => '' === $this->request->type ? array() : array( 'post_type' => $this->request->type ),
-			// The name of a new option or metadata entry may be its id.
+			// The name of a new option or metadata entry may be given as its id.
 			'option' => array( 'name' => $this->request->identifier( 'id', 'name', 'option_name' ) ),
 			'meta' => array( 'key' => $this->request->identifier( 'id', 'key', 'meta_key' ) ),
 			default => array(),

@@ -180,7 +180,7 @@ function finish( callable $work ): never {
 }
 
 /**
- * Adds to a document with a schema the members that every one has: the command and its status.
+ * Adds the command and the status to a document with a schema; other documents stay unchanged.
  *
  * @param array<string,mixed> $document Result document.
  * @return array<string,mixed>

@@ -117,7 +117,7 @@ final class Fuzz_State {
 	}
 
 	/**
-	 * Plans the change of one option or table, and makes it when nothing speaks against it.
+	 * Plans the change of one option or table, and makes it unless a reason forbids it.
 	 *
 	 * @param string              $kind   Kind: option or table.
 	 * @param array<string,mixed> $row    Row of the inventory.
@@ -176,7 +176,7 @@ final class Fuzz_State {
 	}
 
 	/**
-	 * Returns another value of the same shape; null for a serialized object, which would have to be created.
+	 * Returns another value of the same shape; null for a serialized object, because PHP would have to create the object.
 	 *
 	 * @param string $stored Stored value.
 	 */

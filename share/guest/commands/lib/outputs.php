@@ -2,8 +2,8 @@
 /**
  * Files that a command writes for its caller, in the directory of the argument `output-dir`.
  *
- * A relative directory is one of the run's bundle, below the files of this command. An absolute one is a
- * directory of the guest, which gets a copy.
+ * A relative directory is one in the run's bundle, below the files of this command. An absolute one is a
+ * directory of the guest; a copy of each file is written there.
  *
  * @package WPCodebox
  */

@@ -59,7 +59,7 @@ final class Phpunit_Dependencies {
 	}
 
 	/**
-	 * Returns the main file of a plugin, relative to the plugins directory; null when it is not there.
+	 * Returns the main file of a plugin, relative to the plugins directory; null when there is no such plugin.
 	 *
 	 * @param string $name Directory or main file below the plugins directory.
 	 */

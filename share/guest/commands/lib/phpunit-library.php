@@ -65,7 +65,7 @@ final class Phpunit_Library {
 
 	/**
 	 * Copies the library to a directory of its own, with a configuration for this guest beside it, and returns the
-	 * directory. A test in a process of its own reads the configuration again, without the constants of this process.
+	 * directory. The configuration has the constants, because a test in a process of its own lacks those of this process.
 	 *
 	 * @param array<string,mixed> $defines Further constants.
 	 * @param list<string>        $plugins Plugins that are active on the library's site.

@@ -26,7 +26,8 @@ final class Phpunit_Shard {
 	private int $of_tests = 0;
 
 	/**
-	 * Number of tests of each part, over all targets: files that are named one by one have one class each.
+	 * Number of tests of each part in all targets together: with a count per target, files of one class would all go to
+	 * the first part.
 	 *
 	 * @var array<int,int>
 	 */

@@ -45,7 +45,7 @@ final class Phpunit {
 	/** Plugins and directories that the tests need. */
 	private readonly Phpunit_Dependencies $dependencies;
 
-	/** WordPress's test library, which then loads WordPress with tables of its own; null without one. */
+	/** WordPress's test library; if there is one, it loads WordPress with tables of its own. Null without one. */
 	private readonly ?Phpunit_Library $library;
 
 	/** Directory in which the library is installed for these tests; '' without one. */

@@ -47,7 +47,8 @@ function plugin_check( Arguments $arguments ): array {
 	if ( is_wp_error( $active ) && 'unexpected_output' !== $active->get_error_code() ) {
 		throw Refusal::failed( 'WordPress could not activate Plugin Check: ' . cut( wp_strip_all_tags( $active->get_error_message() ), 500 ) );
 	}
-	// Plugin Check recognizes its command only in the first two arguments, where wp would put a --path of its own.
+	// Plugin Check recognizes its command only as the first two arguments. Without --path at the end, the guest's wp
+	// would insert its own --path before them.
 	$root    = (string) getenv( 'CODEBOX_ROOT' );
 	$command = array( 'wp', 'plugin', 'check', $slug, '--format=json', "--path=$root/wordpress" );
 	if ( $checks ) {
@@ -81,7 +82,7 @@ function plugin_check( Arguments $arguments ): array {
 	$findings = plugin_check_findings( $stdout );
 	if ( 0 !== $status || null === $findings ) {
 		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );
-		// Plugin Check reports a check that it skipped as unknown.
+		// Plugin Check calls a skipped check unknown, so the error also says why checks were skipped.
 		$left = $document['runtime']['ran'] ? '' : sprintf( ' (checks that run the plugin were left out: %s)', $document['runtime']['reason'] );
 		throw Refusal::failed( sprintf( 'Plugin Check did not finish (status %d): %s%s', $status, $said, $left ), $document );
 	}

@@ -57,7 +57,7 @@ final class Plugins {
 		$file       = ltrim( $arguments->first( 'file' ), '/' );
 		$candidates = array( $given, $given . '/' . basename( $given ) . '.php', $given . '.php' );
 		if ( '' !== $file && $file !== $given ) {
-			// The file is below the directory of the plugin, or names this directory itself.
+			// `file` is relative to the plugin's directory, or begins with it.
 			$candidates = array( $given . '/' . $file );
 			if ( dirname( $file ) === $given || $file === $given . '.php' ) {
 				$candidates[] = $file;

@@ -61,7 +61,7 @@ function with_artifacts( array $document, array $files ): array {
 }
 
 /**
- * Returns a diagnostic for each option of an operation that has no effect here.
+ * Returns a diagnostic for each option that has no effect in the command.
  *
  * @param array<int|string,mixed> $options Options as given.
  * @param list<string>            $known   Options that have an effect.

@@ -43,7 +43,7 @@ final class Server {
 			$start  = hrtime( true );
 			$answer = $this->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
 			$took   = ( hrtime( true ) - $start ) / 1e6;
-			// The server sends the response before the script's shutdown functions end.
+			// The response arrives before the script's shutdown functions have written the observations, so waits for them.
 			for ( $i = 0; $i < 100 && 0 === filesize( $watched ) && str_contains( $answer['type'], 'html' ); $i++ ) {
 				usleep( 10000 );
 				clearstatcache();

@@ -166,7 +166,8 @@ final class Statement_Request {
 	public function document(): array {
 		$members = $this->members;
 		$query   = $members['query'] ?? array();
-		// In the public form, a condition in `where` is a value, and `limit` is at most 100.
+		// The public form permits in `where` only values and a `limit` up to 100: other conditions become `conditions`,
+		// a larger limit becomes an option.
 		if ( array_filter( (array) ( $query['where'] ?? array() ), 'is_array' ) ) {
 			$members['query']['conditions'] = $query['where'];
 			unset( $members['query']['where'] );

@@ -142,7 +142,7 @@ final class Watch {
 		$row['most'] = max( $row['most'], $time * 1000 );
 		$row['ms']  += $time * 1000;
 		++$row['count'];
-		// Without this, wpdb would store every text of a long request.
+		// Without this, wpdb would keep the texts of all queries in memory.
 		if ( count( $GLOBALS['wpdb']->queries ?? array() ) > self::KEPT_QUERIES ) {
 			$GLOBALS['wpdb']->queries = array();
 		}
