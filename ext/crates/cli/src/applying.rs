@@ -62,7 +62,8 @@ pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<Truste
     })
 }
 
-/// Returns the rule for bundles from a browser that follows from the approver's confirmation.
+/// Returns the rule for bundles that were made in a browser: refused unless the approver confirmed
+/// that this host did not see the code run.
 pub(crate) const fn browser_origin(is_confirmed: bool) -> BrowserOriginRule {
     match is_confirmed {
         true => BrowserOriginRule::Confirmed,

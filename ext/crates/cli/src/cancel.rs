@@ -33,7 +33,7 @@ pub(crate) fn cancel(
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
     let deadline = Instant::now() + TOTAL_TIMEOUT;
     loop {
-        // Reading the status also settles the run if its supervisor died.
+        // Reading the status also writes the final record of a run whose supervisor died.
         if now()? == RunStatus::Ended {
             // The supervisor may have received the request although its reply came too late.
             let answer = if request.was_sent() {

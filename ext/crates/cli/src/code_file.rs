@@ -50,8 +50,8 @@ fn is_guest_path(path: &str, mounts: &[MountRequest]) -> bool {
         })
 }
 
-/// Returns the name of the file with special characters replaced. PHPUnit needs the name of a test
-/// file.
+/// Returns the name of the file with special characters replaced. The rest of the name is kept,
+/// because PHPUnit derives the class of a test from the name of its file.
 fn plain_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     name.chars()

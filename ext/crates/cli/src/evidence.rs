@@ -18,15 +18,15 @@ const MEMBERS: [&str; 3] = [
     "files/runtime-evidence/recipe-workflow.json",
     "commands.jsonl",
 ];
-/// Kind of the files with results of benchmarks in a bundle.
+/// Value of `kind` in a bundle's manifest for files with results of benchmarks.
 const BENCHMARK_RESULTS: &str = "benchmark-results";
 
-/// Where documents come from.
+/// Parsed files in which documents of commands are searched.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     /// Path that the caller named.
     pub shown: String,
-    /// The bundle; absent: a file.
+    /// The bundle; `None` if the documents come from a single file or from this program.
     pub bundle: Option<Bundle>,
     /// Parsed files, with their paths in the bundle or on the host.
     roots: Vec<(String, Value)>,
@@ -127,7 +127,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the different documents for which `wanted` returns true.
+    /// Returns each document for which `wanted` returns true, equal ones only once.
     pub(crate) fn documents(&self, wanted: &dyn Fn(&Value) -> bool) -> Vec<Printed> {
         let mut all: Vec<Printed> = Vec::new();
         for (path, root) in &self.roots {
@@ -157,8 +157,8 @@ fn parse(bytes: &[u8]) -> Option<Value> {
     rows.ok().filter(|rows| !rows.is_empty()).map(Value::Array)
 }
 
-/// Adds the wanted documents of a value, in order; also those that a command printed as text. A
-/// run's output contains one document in several places, which counts once.
+/// Adds the wanted documents of a value to `found`, in order; also those that a command printed as
+/// text. A document that a run's output contains in several places is added once.
 fn search(value: &Value, wanted: &dyn Fn(&Value) -> bool, depth: usize, found: &mut Vec<Value>) {
     if depth > MAX_DEPTH {
         return;

@@ -128,8 +128,8 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
     for pair in &args.env {
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name, value.to_owned()),
-            // Without a value, take it from the environment: every process of the host could read
-            // it on the command line.
+            // The value comes from the environment, because every process of the host could read a
+            // value on the command line.
             None => (
                 pair.as_str(),
                 std::env::var(pair).map_err(|_| {

@@ -53,7 +53,8 @@ impl ServiceArgs {
         self.services.is_empty()
     }
 
-    /// Returns the services that the flags name, with variables of usual names for their outputs.
+    /// Returns the services that the flags name. The guest gets their addresses and passwords in
+    /// environment variables with the usual names.
     pub(crate) fn services(&self) -> Vec<Service> {
         let kinds = self.services.iter().filter_map(|name| {
             let mut all = ServiceKind::ALL.iter().copied();

@@ -80,7 +80,7 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Copies the flags that describe the task into it; a flag replaces the field of the task.
+    /// Copies the flags that describe the task into `task`; a flag replaces the field of the task.
     /// Protocol, key and prices are not copied: they are settings of this host.
     pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
         fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {

@@ -34,7 +34,7 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
         Ok(Followed::Ended(mut result)) => {
             activation::explain(&mut result, &args.args);
             if args.purpose.is_some() && result.outcome == Outcome::Cancelled {
-                // The run is only the site of a directory, which normally ends by being cancelled,
+                // The run is the site of `wp-codebox up`, which normally ends by being cancelled,
                 // so the hints for a cancelled task do not apply.
                 result
                     .error

@@ -227,7 +227,7 @@ fn accepted(client: &RunClient, request: &RunRequest) -> Result<(), ErrorBody> {
     }
 }
 
-/// Removes the supervisors among this process's children that have ended from the process table.
+/// Waits for those supervisors of this process that have ended, so that no zombie is left.
 pub(super) fn reap_ended() {
     let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));

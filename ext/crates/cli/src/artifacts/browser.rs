@@ -11,8 +11,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Schema id of the document.
 const BROWSER_METRICS: &str = "wp-codebox/browser-metrics/v1";
 
-/// Metrics: name, unit, and where the document of a browser command has the value. A list counts
-/// its rows.
+/// Metrics: name, unit, and JSON pointer to the value in the document of a browser command. If the
+/// value there is a list, the metric is its length.
 const METRICS: [(&str, &str, &str); 10] = [
     ("startMs", "ms", "/timings/startMs"),
     ("navigationMs", "ms", "/timings/navigationMs"),

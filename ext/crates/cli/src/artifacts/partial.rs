@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Manifest};
 
 /// Schema id of the document.
 const PARTIAL_ARTIFACT_DISCOVERY: &str = "wp-codebox/partial-artifact-discovery/v1";
-/// Maximum depth of directories below the named one.
+/// Maximum depth of directories below the one that `--artifacts` names.
 const MAX_DEPTH: usize = 8;
 /// Maximum number of entries that are examined.
 const MAX_ENTRIES: usize = 20_000;
@@ -69,7 +69,8 @@ fn time(option: &str, given: Option<&str>) -> Result<Option<SystemTime>, ErrorBo
     given.map(read).transpose()
 }
 
-/// Walks the directories and collects what fits the session and the times.
+/// Walks the directories and collects bundles and files whose path contains the session id and
+/// whose modification time is between `from` and `until`.
 struct Search<'a> {
     session: Option<&'a str>,
     from: Option<SystemTime>,
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_the_given_ones_exclude_a_file() {
+    fn file_modified_before_from_or_after_until_is_not_listed() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a.txt"), "x").unwrap();
         let found = |from: Option<&str>, until: Option<&str>| {

@@ -46,7 +46,7 @@ impl Side<'_> {
         document
     }
 
-    /// Says that one of several results was used although none was named.
+    /// Returns a warning if there are several results and no option selects one: the first is used.
     fn note(&self) -> Option<Value> {
         let count = self.results.len();
         (count > 1 && self.index.is_none()).then(|| {
@@ -144,8 +144,8 @@ fn scenario(old: &Scenario, new: &Scenario) -> Value {
     })
 }
 
-/// Returns both statistics of a metric, the difference of each, and the relative change of the
-/// median.
+/// Returns the statistics of a metric on both sides, their differences, and the relative change of
+/// the median (without a median, of the mean).
 fn metric(before: &Statistics, after: &Statistics) -> Value {
     let mut delta = Map::new();
     for name in before.names() {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn different_scenarios_and_a_missing_index_are_refused() {
+    fn different_scenarios_and_an_index_without_a_result_are_refused() {
         let old = evidence(&[("a", &[1]), ("b", &[1])]);
         let error = compare(&old, &evidence(&[("b", &[1]), ("c", &[1])]), None).unwrap_err();
         let data = json!(error.data);

@@ -24,7 +24,7 @@ use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
 /// Schema id of the document.
 const BENCHMARK_MATRIX_RUN: &str = "wp-codebox/benchmark-matrix-run/v1";
 
-/// A cell that is ready to run.
+/// A cell (one combination of values) whose recipe was validated.
 struct Ready {
     cell: Cell,
     looked: Looked,
@@ -144,7 +144,7 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
         site: &args.store.site,
         steps: &args.steps,
         preview: &PreviewArgs::default(),
-        // Times of different hosts cannot be compared.
+        // Run every cell on this host: times of different hosts cannot be compared.
         placement: &PlacementArgs::default(),
     };
     // `ready` has checked that the recipe is valid.

@@ -12,7 +12,7 @@ const MAX_CELLS: usize = 256;
 /// Phases of a recipe's workflow.
 const PHASES: [&str; 3] = ["before", "steps", "after"];
 
-/// What the values of a dimension set in the recipe.
+/// Part of the recipe that gets the values of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Setting {
     /// A member of `runtime`.
@@ -213,8 +213,8 @@ impl Cell {
     }
 }
 
-/// Sets a member of an object below the recipe, which is created if it is missing. A member of
-/// another type is left: the recipe's grammar reports it.
+/// Sets member `name` of the object at `path` in the recipe; creates missing objects on the path.
+/// Changes nothing if a value there is not an object: the validation of the recipe reports it.
 fn set(recipe: &mut Value, path: &[&str], name: &str, value: &str) {
     let mut at = recipe;
     for step in path {

@@ -150,7 +150,8 @@ fn scenario(row: &Value) -> Option<Scenario> {
             metrics.insert(name.clone(), statistics);
         }
     }
-    // Statistics of the guest precede those of samples, of which some can be left out.
+    // Statistics that the guest computed replace those computed above, because the result may
+    // contain only some of the samples.
     for (name, value) in row["metrics"].as_object().into_iter().flatten() {
         if let Some(statistics) = Statistics::read(value) {
             metrics.insert(name.clone(), statistics);
@@ -184,7 +185,7 @@ pub(crate) fn results(evidence: &Evidence) -> Result<Vec<BenchResult>, ErrorBody
 /// Keeps only the named scenarios of the results. Without names, keeps all.
 ///
 /// # Errors
-/// `wp_codebox_input_invalid` if no result has a named scenario.
+/// `wp_codebox_input_invalid` if a name in `wanted` is not that of a scenario in any result.
 pub(crate) fn only(results: &mut Vec<BenchResult>, wanted: &[String]) -> Result<(), ErrorBody> {
     if wanted.is_empty() {
         return Ok(());

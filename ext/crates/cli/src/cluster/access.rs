@@ -10,7 +10,7 @@ use wp_codebox_cluster::nats::{Credentials, NatsOptions, Party, ServerUrl};
 use wp_codebox_contracts::{ClusterAccess, ErrorBody, ErrorCode};
 use wp_codebox_runtime::Owner;
 
-/// Largest file with certificates in bytes.
+/// Maximum size of a file with certificates, in bytes.
 const LARGEST_CA: u64 = 1024 * 1024;
 /// Heading of these options in the help.
 const HEADING: &str = "Message server";
@@ -55,8 +55,8 @@ impl NatsArgs {
         Ok(self.nats.clone())
     }
 
-    /// Returns the options of a connection for this party. Reads the files with the rights of the
-    /// caller.
+    /// Returns the options of a connection for this party (operator, node or submitter). Reads the
+    /// files with the rights of the caller.
     pub(crate) fn options(&self, party: Party) -> Result<NatsOptions, ErrorBody> {
         options(
             &self.servers()?,
@@ -67,7 +67,7 @@ impl NatsArgs {
     }
 }
 
-/// Returns the options of a connection that a request describes.
+/// Returns the options of a connection with the servers and files that `access` names.
 pub(crate) fn options_of(access: &ClusterAccess, party: Party) -> Result<NatsOptions, ErrorBody> {
     options(
         &access.servers,

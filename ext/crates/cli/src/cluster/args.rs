@@ -76,7 +76,7 @@ pub(crate) struct SetupArgs {
 /// Kind of a party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PartyArg {
-    // Plain comments: with documentation of a value clap prints the long form of every option.
+    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
     // Creates streams and consumers.
     Operator,
     // Runs tasks.
@@ -109,10 +109,10 @@ pub(crate) struct PermissionsArgs {
 }
 
 impl PermissionsArgs {
-    /// Returns the party.
+    /// Returns the party with this kind and name.
     ///
     /// # Errors
-    /// `wp_codebox_input_invalid` for a name that is none.
+    /// `wp_codebox_input_invalid` if the name is not valid.
     pub(super) fn party(&self) -> Result<Party, ErrorBody> {
         let name = self.name.as_deref().unwrap_or_default();
         match self.kind {

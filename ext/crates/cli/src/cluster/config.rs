@@ -1,8 +1,8 @@
 //! The cluster that this host uses: `cluster.json` in its state directory.
 //!
 //! The operator writes the file, with `wp-codebox cluster configure` or by hand. Runs of this host
-//! may use the cluster if the file exists. The supervisor of a run reads it, after it has become the
-//! owner of the state directory.
+//! may use the cluster if the file exists. The supervisor of a run reads the file after it switched
+//! to the uid of the owner of the state directory.
 
 use super::access::NatsArgs;
 use crate::request::{absolute, input};
@@ -25,7 +25,7 @@ use wp_codebox_runtime::StateDir;
 const FILE: &str = "cluster.json";
 /// Maximum value of `max_tries`.
 pub(crate) const MOST_TRIES: u32 = 100;
-/// How long a message server that does not answer is asked again, in milliseconds.
+/// Time for which requests to a message server that does not answer are repeated, in milliseconds.
 pub(crate) const PATIENCE_MS: u64 = 600_000;
 
 /// Reason why the configuration of the cluster cannot be read or written. Messages have no path of
@@ -33,7 +33,7 @@ pub(crate) const PATIENCE_MS: u64 = 600_000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ClusterConfigError {
-    /// There is no such file.
+    /// `cluster.json` does not exist.
     #[error("no cluster is configured on this host: its state directory has no {FILE}")]
     Missing,
     /// The file cannot be read, or other users could have changed it.
@@ -51,7 +51,7 @@ pub(crate) enum ClusterConfigError {
     /// The file cannot be written.
     #[error("the file {FILE} of the state directory cannot be written: {source}")]
     Write {
-        /// Why.
+        /// Error of the failed call.
         source: io::Error,
     },
 }
@@ -122,7 +122,7 @@ fn check(config: &ClusterConfig) -> Result<(), ClusterConfigError> {
         ("cluster.credentials_file", &cluster.credentials_file),
         ("cluster.ca_file", &cluster.ca_file),
     ] {
-        // The supervisor has another working directory than the operator.
+        // The supervisor has another working directory, so a relative path would mean another file.
         if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
             return Err(invalid(format!("{name} must be an absolute path")));
         }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_configuration_has_a_code_of_its_own() {
+    fn missing_configuration_is_reported_as_not_configured_without_a_host_path() {
         let (_temp, state) = state();
         let error = read(&state).unwrap_err().body();
         assert_eq!(error.code, ErrorCode::ClusterNotConfigured);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_member_is_refused_by_its_name() {
+    fn error_for_an_invalid_or_unknown_member_contains_its_name() {
         let (_temp, state) = state();
         put(&state, &valid());
         assert!(read(&state).is_ok());

@@ -96,7 +96,8 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     Ok(())
 }
 
-/// Returns the nodes that the account sees. Fails if it is not the submitter's.
+/// Returns the nodes whose heartbeats the account can read. Fails if the account is not that of the
+/// submitter.
 fn announced(config: &ClusterConfig) -> Result<Vec<HostRecord>, ErrorBody> {
     let submitter = SubmitterName::new(&config.cluster.submitter)?;
     let options = options_of(&config.cluster, Party::Submitter(submitter.clone()))?;
@@ -105,7 +106,7 @@ fn announced(config: &ClusterConfig) -> Result<Vec<HostRecord>, ErrorBody> {
         submitter,
         run: new_run_id()?,
     };
-    // There is no such run; the answer shows that the account may read records of this submitter.
+    // The id is new, so there is no record. A request without permission would fail.
     bus.record(&key).map_err(|e| e.body())?;
     let hosts = bus.hosts().map_err(|e| e.body())?;
     Ok(hosts.into_iter().map(|host| host.value).collect())
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_key_must_be_the_announced_one_and_nodes_without_heartbeat_are_named() {
+    fn key_other_than_the_announced_one_is_refused_and_nodes_without_heartbeat_are_returned() {
         let host = HostRecord {
             protocol: 1,
             claimant: Claimant {

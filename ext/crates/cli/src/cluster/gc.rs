@@ -14,7 +14,7 @@ use wp_codebox_cluster::nats::{NatsBus, Party};
 use wp_codebox_cluster::objects::SubmitterObjects;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
-/// Number of changes that are read at a time.
+/// Maximum number of changes of run records that one request reads.
 const AT_ONCE: u64 = 16 * 1024;
 
 /// What was removed.
@@ -84,7 +84,7 @@ fn collect(
         ));
     }
     sleep(grace);
-    // A pass removes for a limited time only; what it left, the next one removes.
+    // A pass stops removing after a time limit, so start passes until one removes nothing.
     loop {
         let Collected {
             removed,

@@ -28,7 +28,8 @@ use wp_codebox_cluster::nats::{
 use wp_codebox_contracts::{ErrorBody, schema_id};
 use wp_codebox_runtime::StateDir;
 
-/// Time in which a node answers a message or says that it works.
+/// Time in which a node must acknowledge a message or report progress, else the server delivers the
+/// message again.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// Default of the maximum size of one object in MiB.
 const LARGEST_OBJECT: u64 = 2048;

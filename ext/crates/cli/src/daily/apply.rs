@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn to_needs_approved_files_of_one_mount_even_if_the_run_changed_two() {
+    fn option_to_is_refused_for_files_of_two_mounts_and_accepted_for_files_of_one() {
         let files = [changed("/workspace/a"), changed("/workspace/b")];
         let to = |names: &[String]| {
             let approved = chosen(&files, names).unwrap();

@@ -77,8 +77,8 @@ impl History {
             |(run, record, _): &(FoundRun, RunRecord, RunStatus)| self.changed_files(run, record);
         let place = match wanted {
             Wanted::Bundle => (!tasks.is_empty()).then_some(0),
-            // A task that ended well without a change is the last word on this directory; an earlier
-            // change may have been taken back before it.
+            // Do not search past a task that ended well without a change: the user may have undone
+            // the earlier changes before it.
             Wanted::Change(_) => tasks
                 .iter()
                 .position(|run| changed(run) || run.1.outcome == Some(Outcome::NoOp)),
@@ -105,8 +105,8 @@ impl History {
         }
     }
 
-    /// Returns the id of a bundle that no run of this host wrote, e.g. one with contents from a
-    /// browser, in the form of a run.
+    /// Finds a bundle that no run of this host wrote, e.g. one with contents from a browser.
+    /// Returns it like a run whose directory does not exist.
     fn kept(&self, reference: &str) -> Option<FoundRun> {
         let root = Dir::open(self.state.path()).ok()?;
         let bundle = Store::open(&root, &self.site)
@@ -144,8 +144,8 @@ impl History {
         store.resolve(run.run_id.as_str()).map_err(|e| e.body())
     }
 
-    /// Returns the record of a run. If its supervisor died, settles the run first, so that the
-    /// record has its bundle.
+    /// Returns the record of a run. If the supervisor of the run died, first writes the final
+    /// record, so that it contains the bundle.
     pub(super) fn view(&self, run: &FoundRun) -> Result<RunView, ErrorBody> {
         let settled = self.state.as_owner(|| view(&self.state, run));
         settled.map_err(|e| e.body())?.map_err(|e| e.body())
@@ -175,7 +175,7 @@ pub(super) enum Wanted {
     Change(Output),
 }
 
-/// Tells the user which run was chosen, and how many later ones failed without a change.
+/// Prints which run was chosen, and how many later runs failed without a change.
 fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usize) {
     let later = match skipped {
         0 => String::new(),

@@ -79,8 +79,8 @@ impl<'a> Branch<'a> {
         })
     }
 
-    /// Returns the commit at the tip if an earlier call made it from the same patch: this call
-    /// then repeats that one, which may have been killed before it could answer.
+    /// Returns the commit at the tip if an earlier call made it from the same patch. That call may
+    /// have been killed before it answered, so the caller repeats it.
     pub(super) fn made_before(&self, request: &SiteCommit) -> Option<Committed> {
         let made = self.record.of(self.tip.as_ref()?)?;
         let same = made.manifest_sha256 == request.manifest_sha256

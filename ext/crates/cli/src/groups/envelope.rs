@@ -1,5 +1,5 @@
-//! Result document of a task, `agent-task-run/v1`, and its row in a group. The contracts crate
-//! builds both, for the abilities too.
+//! Result document of a task, `agent-task-run/v1`, and its row in a group. The crate `contracts`
+//! builds both, also for the WordPress abilities.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{

@@ -24,8 +24,8 @@ pub(super) fn worker(id: &str) -> PathBuf {
     Path::new("fanout/workers").join(id)
 }
 
-/// Writes the files, and names them in `artifacts` and `session.artifacts` of the result. `ids` are
-/// the workers in the order of their rows.
+/// Writes the files, and adds their paths to `artifacts` and `session.artifacts` of the result.
+/// `ids` are the workers in the order of their rows.
 pub(super) fn write(
     root: &Path,
     answer: &mut Map<String, Value>,
@@ -80,7 +80,7 @@ fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
     replace(path, write)
 }
 
-/// Replaces the names of the files in the result by the error of [`write`].
+/// Replaces the paths of the files in the result by the error of [`write`].
 pub(super) fn note_failure(answer: &mut Map<String, Value>, root: &Path, e: &io::Error) {
     let message = format!(
         "the files of the fan-out cannot be written to {}: {e}",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_fanout_are_where_its_result_names_them() {
+    fn files_of_a_fanout_exist_at_the_paths_in_its_result() {
         let temp = tempfile::tempdir().unwrap();
         let mut answer = answer();
         write(temp.path(), &mut answer, &["a", "b"], &mut spool()).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn result_names_the_error_instead_of_files_that_cannot_be_written() {
+    fn result_contains_the_error_instead_of_paths_if_files_cannot_be_written() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("file");
         std::fs::write(&root, "").unwrap();

@@ -150,7 +150,7 @@ pub(crate) struct VerifyArgs {
 /// Format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    // Plain comments: with documentation of a value clap prints the long form of every option.
+    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
     // One entry in JSON per line.
     #[default]
     JsonLines,

@@ -28,7 +28,8 @@ use wp_codebox_runtime::StateDir;
 
 /// Name of the price table in the state directory.
 const PRICES: &str = "meter-prices.json";
-/// Number of bytes of a price table that are read; the parser refuses one that is so large.
+/// Maximum number of bytes read from a price table: one more than the parser accepts, so that it
+/// refuses a larger table instead of parsing a part of it.
 const MAX_PRICES: u64 = 1024 * 1024 + 1;
 
 /// A document, its lines for people, and the exit status.
@@ -189,7 +190,8 @@ fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
     };
     let flushed =
         written.and_then(|()| out.flush().map_err(|source| LedgerError::Export { source }));
-    // The unwritten rest after a failure must not be written again when the buffer is dropped.
+    // Dropping the BufWriter would try again to write the rest after a failure; `into_parts`
+    // prevents that.
     let (_, _) = out.into_parts();
     match flushed {
         // The exit status follows from the state of standard output.
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_head_is_a_number_and_a_hash() {
+    fn head_is_parsed_from_number_and_hash_and_other_text_is_refused() {
         let hash = "ab".repeat(32);
         let parsed = head(&format!("7:{hash}\n")).unwrap();
         assert_eq!((parsed.length, parsed.hash.as_str()), (7, hash.as_str()));

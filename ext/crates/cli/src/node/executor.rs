@@ -31,12 +31,13 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
 
-/// Longest wait for the process that has a run's secrets.
+/// Time limit for the reply of the submitting process, which has the run's secrets.
 const SECRETS: Duration = Duration::from_secs(20);
-/// How long the result is offered to a message server that does not answer.
+/// Time for which storing the result is repeated while the message server does not answer.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a node waits for a layer that a collection removed. Its submitter looks for it within the
-/// first part of this time and uploads it within the rest.
+/// Time for which a node waits for a layer that a garbage collection removed. After
+/// `REMOVAL_WINDOW`, the submitter checks its layers and uploads missing ones; the rest of the time
+/// is for this upload.
 const UPLOADED_AGAIN: Duration = REMOVAL_WINDOW.saturating_mul(3);
 /// Pause before a request is repeated.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ pub(super) struct NodeParts {
     pub claimant: Claimant,
     pub key: HostKey,
     pub cache: LayerCache,
-    /// Largest size of the layers that are kept, in bytes.
+    /// Maximum total size of the layers in the cache, in bytes.
     pub cache_bytes: u64,
     pub paths: RunPaths,
     pub settings: Settings,
@@ -63,16 +64,17 @@ pub(super) struct NodeExecutor {
     alive: Mutex<BTreeMap<RunId, UnixStream>>,
 }
 
-/// Why a task did not run to its end.
+/// Error of a task that did not run to its end, by its cause.
 enum Trouble {
-    /// The task's fault, or that of its submitter: the run ends with this error.
+    /// The task or its submitter caused the error: the run ends with it.
     Task(ErrorBody),
-    /// This host's: another node may try.
+    /// This host caused the error: another node may run the task.
     Host(ErrorBody),
 }
 
 impl Trouble {
-    /// Sorts an error of the supervisor: what is unavailable here may be available elsewhere.
+    /// Classifies an error of the supervisor. What this host lacks, another node may have, so such
+    /// an error is [`Self::Host`].
     fn of(error: ErrorBody) -> Self {
         match (error.code, error.code.kind()) {
             (ErrorCode::SecretSourceGone, _) => Self::Task(error),
@@ -90,7 +92,7 @@ impl NodeExecutor {
         }
     }
 
-    /// Cancels every run. Their work is saved.
+    /// Cancels every run. The changes that the runs made so far are saved.
     pub(super) fn cancel_all(&self) {
         for stream in self.alive().values() {
             // A failed send means that the supervisor has exited.
@@ -117,7 +119,7 @@ impl NodeExecutor {
                 "the task belongs to another run",
             )));
         }
-        // The layers stay in use until the run has ended.
+        // While `layers` exists, the cache does not remove these layers.
         let layers = self.layers(record, &task, held)?;
         let places: BTreeMap<Sha256Hex, PathBuf> = layers
             .iter()
@@ -126,7 +128,8 @@ impl NodeExecutor {
         let values = self.secrets(record, &task)?;
         let site = format!("{}-{}", key.submitter, record.epoch);
         let node = NodeSettings {
-            // Another claim of the same run may have left its directory here.
+            // The epoch makes the site differ from that of an earlier claim of the same run, which
+            // may have left its directory on this node.
             site: SiteId::new(&site)
                 .map_err(|e| Trouble::Host(ErrorBody::new(ErrorCode::Internal, e.to_string())))?,
             mode: RunMode::Attached,
@@ -142,7 +145,8 @@ impl NodeExecutor {
         let packed = self.pack(record, &result)?;
         let end = packed.end();
         self.store(record, packed)?;
-        // What the run used may be removed now; a failure is repeated after the next run.
+        // The run no longer uses its layers, so shrink the cache to its limit. If this fails, the
+        // next run of this node does it.
         let _ = parts.cache.collect(parts.cache_bytes);
         Ok(end)
     }
@@ -205,7 +209,7 @@ impl NodeExecutor {
             if let SupervisorFrame::Event { event, .. } = frame
                 && let Ok(bytes) = serde_json::to_vec(event)
             {
-                // Events may be lost; the result has everything.
+                // Ignore lost events: the bundle of the result contains all of them.
                 let _ = self.parts.bus.emit(&key, &bytes);
             }
             ControlFlow::<Infallible>::Continue(())
@@ -242,7 +246,7 @@ impl NodeExecutor {
             .map_err(|e| Trouble::of(e.body()))
     }
 
-    /// Stores the result; repeats that while the server does not answer.
+    /// Stores the result on the message server; tries again while the server does not answer.
     fn store(&self, record: &Record, mut packed: PackedResult) -> Result<(), Trouble> {
         let name = ObjectName::Result {
             run: record.key.run.clone(),

@@ -32,7 +32,8 @@ use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
 use wp_codebox_runtime::{Owner, StateDir};
 
-/// Works until a signal drains the node.
+/// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one
+/// cancels them.
 pub(crate) fn main(output: &Output, args: &NodeArgs) -> ExitCode {
     match run(*output, args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,13 +50,14 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     crate::settings::prepare_state(&settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let layers = layers(args, &settings, state.owner())?;
-    // The credentials may be readable by root only.
+    // Read the credentials before giving up root: only root may be able to.
     let options = args.nats.options(Party::Node(name.clone()))?;
     let runner = match &args.runner_socket {
         Some(path) => Runner::Socket(path.clone()),
         None => Runner::Child,
     };
-    // From here on this process can never be root again; it still has one thread.
+    // Give up root for good, before there is a second thread: the system calls change only the
+    // calling thread.
     state.become_owner().map_err(|e| e.body())?;
     wp_codebox_backend_native::raise_open_files();
     let claimant = new_claimant(name)?;
@@ -121,7 +123,8 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
 }
 
 /// Returns the directory of layers, and creates it for the owner of the state directory if it is
-/// missing. It lies outside of the state directory, because nothing inside is ever shown to guests.
+/// missing. By default it lies beside the state directory, because guests see layers, but never
+/// anything inside the state directory.
 fn layers(args: &NodeArgs, settings: &Settings, owner: Owner) -> Result<PathBuf, ErrorBody> {
     let beside = || {
         let mut path = settings.state_dir.clone().into_os_string();
@@ -206,7 +209,8 @@ fn show(output: Output, name: &str, key: &str, notice: &Notice) {
     }
 }
 
-/// Returns what became of a message as data, and as text unless it is of no interest.
+/// Returns how this node handled a message of its queue, as JSON and as text for the user. There is
+/// no text if the node did nothing.
 fn worked_text(worked: &Worked) -> (Value, Option<String>) {
     match worked {
         Worked::Ran(End::Result { outcome, .. }) => (

@@ -1,5 +1,5 @@
-//! The earlier process of a node with this state directory. While this process holds the lock, the
-//! earlier one is dead, so its claims are void at once.
+//! Lock of a node's state directory, and the id of the process that held the lock before. That
+//! process is dead, so this one does not wait until its entry in the cluster expires.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::File;
@@ -8,7 +8,7 @@ use wp_codebox_cluster::record::Claimant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::StateDir;
 
-/// File with node name and id of the last process, in the state directory.
+/// File in the state directory with the node name and id of the last process; also the lock.
 const FILE: &str = "node";
 /// Largest size of that file in bytes.
 const MOST: u64 = 256;
@@ -21,13 +21,13 @@ pub(super) struct NodeLock {
 }
 
 impl NodeLock {
-    /// Returns the id of the earlier process of the same name, which is dead.
+    /// Returns the id of the process that held the lock before, if it had the same node name.
     pub(super) fn previous(&self) -> Option<&str> {
         self.previous.as_deref()
     }
 }
 
-/// Takes the lock and writes down this process.
+/// Takes the lock and writes name and id of this process to the file.
 ///
 /// # Errors
 /// `wp_codebox_cluster_conflict` if another process is the node of this state directory.

@@ -87,10 +87,10 @@ fn request(
     run.of_project = true;
     run.command = Some(COMMAND.to_owned());
     run.args = arguments(args, project, shard);
-    // The command activates a plugin itself; a theme is activated before it.
+    // Activate only a theme before the tests: `wordpress.phpunit` activates a plugin itself.
     run.activation.no_activate = project.is_some_and(|p| p.target.starts_with(PLUGINS));
     if let Some(library) = &args.tests_lib {
-        // With a mount of its own, the current directory is no longer the default.
+        // A run with any mount does not mount the current directory by default, so add it here.
         if run.guest.mounts.is_empty() {
             run.guest.mounts.push(".".to_owned());
         }
@@ -98,7 +98,7 @@ fn request(
             .mounts
             .push(format!("{}:{LIBRARY}:readonly", library.display()));
     }
-    // The project is announced once, not for each shard.
+    // An `Output` for JSON, so that `build` does not announce the project again for each shard.
     run_args::build(&run, settings, Output::new(true))
 }
 
@@ -197,10 +197,11 @@ fn counted(document: &Value) -> String {
 }
 
 fn people(output: Output, all: &Value, shards: &[Shard]) {
-    // PHPUnit's own words explain why it ran no tests; the first sandbox stands for the others.
+    // If a sandbox ran no tests, the output of PHPUnit explains why. Print that of the first such
+    // sandbox only.
     let silent = shards.iter().find(|shard| shard.error.is_some());
     if let Some(printed) = silent.and_then(|s| s.document.as_ref()?["output"].as_str()) {
-        // WordPress adds a page for visitors to a fatal error.
+        // After a fatal error WordPress appends an HTML page for visitors; leave it out.
         let words = printed.split("<!DOCTYPE html>").next().unwrap_or_default();
         let lines: Vec<&str> = words.lines().collect();
         for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {

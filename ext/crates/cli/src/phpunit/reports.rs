@@ -119,7 +119,8 @@ fn junit_suite(
     out.push_str("  </testsuite>\n");
 }
 
-/// Returns the element of a failed test. The row of its failure is missing if there were too many.
+/// Returns the element of a failed test. `failure` is `None` if the results list only a part of the
+/// failures, because there were too many.
 fn failed_case(failure: Option<&Value>) -> String {
     let Some(row) = failure else {
         return "<failure message=\"failed\"/>".to_owned();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn junit_document_has_each_test_once_and_no_markup_of_messages() {
+    fn junit_document_has_each_test_once_and_escapes_messages() {
         assert_eq!(
             junit(&results(), "/p"),
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn annotation_cannot_be_ended_by_the_message_of_a_test() {
+    fn test_message_is_escaped_so_that_it_cannot_end_its_github_annotation() {
         assert_eq!(
             github(&results(), "plugins/shop"),
             [

@@ -8,12 +8,12 @@ pub(super) const COMMAND: &str = "wordpress.phpunit";
 /// Counts of a summary.
 const COUNTS: [&str; 5] = ["total", "passed", "failed", "skipped", "unknown"];
 
-/// What one sandbox did.
+/// Result of one sandbox, which runs one part of the tests.
 #[derive(Debug)]
 pub(super) struct Shard {
     /// Document of the command, if it printed one.
     pub document: Option<Value>,
-    /// Error of the run, unless it is only that tests failed.
+    /// Error of the run; `None` if it succeeded or if only tests failed.
     pub error: Option<ErrorBody>,
     run_id: Option<RunId>,
     bundle: Option<String>,
@@ -80,7 +80,7 @@ fn document(result: &RunResult) -> Option<Value> {
     (document["schema"] == schema_id::TEST_RESULTS).then_some(document)
 }
 
-/// Merges the results of all shards. The document has the counts of all of them, and each suite and
+/// Merges the results of all shards. The document has the sums of their counts, and each suite and
 /// failure once, in the order of the shards.
 pub(super) fn merged(shards: &[Shard], duration_ms: u64) -> Value {
     let documents = || shards.iter().filter_map(|shard| shard.document.as_ref());
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(all["error"]["message"], "1 of 4 tests failed");
         let all = merged(&[good(), good()], 1);
         assert_eq!((&all["status"], all.get("error")), (&json!("passed"), None));
-        // A shard without tests is only good beside others that have some.
+        // A shard without tests passes only if another shard has tests.
         let empty = || shard(json!({"status": "passed", "summary": counts(0, 0)}));
         assert_eq!(merged(&[good(), empty()], 1)["status"], "passed");
         assert_eq!(

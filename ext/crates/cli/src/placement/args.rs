@@ -17,7 +17,7 @@ const HEADING: &str = "Placement";
 /// Where runs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
-    // Plain comments: with doc comments clap prints the long form of the help.
+    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
     // This host.
     Host,
     // A host of the cluster.
@@ -52,8 +52,8 @@ pub(crate) struct PlacementArgs {
 }
 
 impl PlacementArgs {
-    /// Adds the placement to a request; the options replace that of the task. With an idempotency
-    /// key, the same key gives the same run.
+    /// Sets whether the request runs on this host or in the cluster: as the options say, else as
+    /// the task says. The id of the run is derived from `idempotency_key`, if there is one.
     pub(crate) fn place(
         &self,
         request: &mut RunRequest,
@@ -90,8 +90,8 @@ impl PlacementArgs {
         Ok(())
     }
 
-    /// Returns whether an option describes the cluster. Then all of them do, and the configuration
-    /// of this host has no effect.
+    /// Returns whether an option describes the cluster. Then the options must describe all of it,
+    /// and `cluster.json` of this host is not read.
     fn names_a_cluster(&self) -> bool {
         !self.nats.is_absent() || self.submitter.is_some() || !self.node_keys.is_empty()
     }
@@ -109,7 +109,7 @@ impl PlacementArgs {
     }
 }
 
-/// Returns the id of the run with an idempotency key of the submitter.
+/// Derives the id of a run from the name of the submitter and an idempotency key.
 fn keyed(placement: &RunPlacement, state: &str, key: &str) -> Result<RunId, ErrorBody> {
     let submitter = match placement {
         RunPlacement::Named(named) => named.cluster.submitter.clone(),

@@ -1,5 +1,5 @@
-//! What the supervisor of a placed run does: it uploads the inputs, submits the task, follows it, and
-//! takes the result over.
+//! Steps of the supervisor of a run that a node of the cluster executes: it uploads the inputs,
+//! submits the task, follows it, and stores the result on this host.
 
 use crate::cluster::{self, PATIENCE_MS, options_of, priority};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::{StateDir, now_rfc3339};
 use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
 
-/// Directory in the state directory with the digests of unchanged inputs.
+/// Directory in the state directory that caches digests of inputs for later runs.
 const DIGESTS: &str = "layer-digests";
 /// Pause before a request to a message server that did not answer is repeated.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -80,7 +80,8 @@ impl Placer for ClusterPlacer {
             placement.max_tries,
             now_rfc3339(),
         );
-        // Before the task is in a queue: a node asks as soon as it has claimed it.
+        // Answer requests for secrets before the task is in a queue: a node sends its request as
+        // soon as it has claimed the task.
         let _answering = answer(&bus, &key, &nodes, values)?;
         let submitted = patiently(run, || {
             submit(bus.as_ref(), &record, &mut || upload.confirm())
@@ -111,7 +112,7 @@ impl Placer for ClusterPlacer {
 }
 
 impl ClusterPlacer {
-    /// Follows the run to its end. Its events become events of this run.
+    /// Follows the run on the node to its end, and records the node's events as events of this run.
     fn follow(
         &self,
         run: &PlacedRun<'_>,
@@ -127,7 +128,8 @@ impl ClusterPlacer {
                 failed.get_or_insert(error);
             }
         };
-        // A collection that read the records before this run had one can remove its objects until then.
+        // A garbage collection that read the records before this run had one may remove the run's
+        // objects, but only within `REMOVAL_WINDOW`. So upload missing ones once after that time.
         let (began, mut unconfirmed) = (Instant::now(), Some(upload));
         let ended = follow(
             bus,
@@ -139,7 +141,8 @@ impl ClusterPlacer {
                     && let Some(upload) = &mut unconfirmed
                     && !is_unreachable(&upload.confirm())
                 {
-                    // What cannot be uploaded again ends the run on its node, if it needs it.
+                    // All objects are there, or one cannot be uploaded again: then the run fails on
+                    // its node if the node needs that object.
                     unconfirmed = None;
                 }
                 match seen {
@@ -175,8 +178,9 @@ fn is_unreachable(result: &Result<(), ErrorBody>) -> bool {
     code == Some(ErrorCode::ClusterUnreachable)
 }
 
-/// Repeats a step of a run that exists, or may exist, while the message server does not answer, for as
-/// long as the placement says. A run that was cancelled does not wait.
+/// Repeats a step while the message server does not answer, at most for the `patience_ms` of the
+/// placement and until the run is cancelled. The task may be queued already, so the first failure
+/// must not end the run.
 fn patiently<T>(
     run: &PlacedRun<'_>,
     mut step: impl FnMut() -> Result<T, ErrorBody>,
@@ -234,7 +238,7 @@ impl<'a> Upload<'a> {
         Ok((upload, values))
     }
 
-    /// Uploads again what a collection has removed.
+    /// Uploads again the objects that a garbage collection has removed.
     fn confirm(&mut self) -> Result<(), ErrorBody> {
         self.inputs.confirm().map_err(|e| e.body())?;
         self.task.put(self.objects).map_err(|e| e.body())?;

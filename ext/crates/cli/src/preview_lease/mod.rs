@@ -1,8 +1,8 @@
 //! `wp-codebox preview-lease`: shows or closes the preview of a held run, as
 //! `wp-codebox/preview-lease/v1`.
 //!
-//! A lease is no state of its own: the supervisor of the run has the preview, and the journal of the
-//! run records how it ended.
+//! No file stores a lease: the supervisor of the run serves the preview, and the journal of the run
+//! records how the preview ended.
 
 mod args;
 
@@ -73,7 +73,8 @@ fn lease(args: &LeaseArgs, action: &str) -> Result<Value, ErrorBody> {
     Ok(document(&run, &preview, RunStatus::Running))
 }
 
-/// Returns the id of the lease in a JSON file: of a lease, of a preview, of a run or of a sandbox.
+/// Returns the lease id from a JSON file, which contains a document of a lease, preview, run or
+/// sandbox.
 fn id_of(bytes: &[u8]) -> Result<String, ErrorBody> {
     let invalid =
         |why: &str| ErrorBody::new(ErrorCode::InputInvalid, format!("--lease-file: {why}"));
@@ -157,7 +158,8 @@ fn document(run: &FoundRun, preview: &Value, of: RunStatus) -> Value {
             "access": preview["access"],
             "checked_at": now_rfc3339(),
         },
-        // WordPress in the guest uses the address of each visitor's request as its own.
+        // WordPress in the guest uses the address of each visitor's request as its own, so the site
+        // URL is always that of the preview.
         "alignment": {"status": "aligned", "site_url": preview["url"]},
         "evidence_refs": [],
         "provenance": {"run_id": run.run_id, "site": run.site},
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_file_names_its_run_in_any_of_the_documents_that_have_one() {
+    fn lease_id_is_read_from_each_kind_of_document_and_a_file_without_one_is_refused() {
         for text in [
             r#"{"lease_id": "run_1"}"#,
             r#"{"schema": "wp-codebox/boot/v1", "id": "run_1"}"#,

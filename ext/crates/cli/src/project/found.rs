@@ -6,7 +6,7 @@ use super::slug::{Slug, choose, workspace_name};
 use std::path::PathBuf;
 use wp_codebox_contracts::terminal_text::plain_line;
 
-/// What a project is.
+/// Kind of a project, and the names that depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A plugin.

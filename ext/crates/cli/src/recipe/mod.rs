@@ -104,8 +104,8 @@ impl Looked {
             .and_then(|runtime| runtime.assets.as_ref()?.wordpress_zip.as_ref())
             .map(|zip| loaded.directory.join(zip))
             .filter(|zip| own.is_none() && zip.is_file());
-        // Validation reports a zip that is not there. The core of a zip goes into the cache, in which
-        // the next run finds it.
+        // Ignore a missing zip: the validation reports it. The core of a zip is stored in the
+        // cache, where the next run finds it.
         let of_zip = zip
             .map(|zip| crate::wordpress::install_zip(&settings.cores, &zip, Output::new(true)))
             .transpose()?;
@@ -115,7 +115,7 @@ impl Looked {
             WpFallback::Nearest => settings.nearest(wanted?),
             WpFallback::Refuse => None,
         });
-        // Validation then reports that the host has no core with the wanted version.
+        // If no core has the wanted version, use another one: the validation reports that.
         let found = found.or_else(|| settings.wordpress.clone());
         let found = found.or_else(|| settings.cores.find(None));
         // Without a WordPress, validation works with an unknown version; `recipe-run` installs one.

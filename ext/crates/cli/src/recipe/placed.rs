@@ -1,4 +1,5 @@
-//! Which recipes can run on a host of a cluster: those that need no program of this host.
+//! Checks whether a recipe can run on a node of a cluster: it must not need a version or an
+//! extension of PHP.
 //!
 //! `validate` compares a recipe with the PHP of this host. The guests of a placed run have the PHP of
 //! a node, which this host does not know. Fields of the run itself, such as a preview, are refused
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn recipe_that_needs_a_version_or_extension_of_php_is_refused_by_the_name_of_the_field() {
+    fn recipe_that_needs_a_php_version_or_extension_is_refused_and_the_error_names_the_field() {
         for fits in [
             json!({}),
             json!({"blueprint": {"preferredVersions": {"php": "latest", "wp": "6.8"}}}),

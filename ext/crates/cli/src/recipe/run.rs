@@ -150,18 +150,18 @@ fn people(output: Output, document: &Value, told: &RunReport<'_>) {
     }
 }
 
-/// How a valid recipe is run.
+/// Options for the run of a valid recipe.
 #[derive(Debug)]
 pub(crate) struct RunChoice<'a> {
     /// Partition of the state directory in which the bundle is stored.
     pub site: &'a str,
     pub steps: &'a StepsArgs,
     pub preview: &'a PreviewArgs,
-    /// Where the run runs.
+    /// Choice between this host and a node of the cluster.
     pub placement: &'a PlacementArgs,
 }
 
-/// A recipe that ran.
+/// Result of a recipe's run and the copy of its bundle.
 #[derive(Debug)]
 pub(crate) struct Executed {
     /// Result of the run, or why it could not start.
@@ -189,7 +189,8 @@ pub(crate) fn execute(
     if request.placement.is_some() {
         placed::check(recipe)?;
     }
-    // A derived policy opens what the agent's preset needs; a given one must do so itself.
+    // Allow the hosts that the agent's preset needs only in a policy derived from the recipe: a
+    // policy that the user gave stays unchanged.
     let preset = preset::of(&request)?.filter(|_| looked.policy.is_none());
     if let (Some(preset), Some(policy)) = (&preset, &mut request.policy) {
         preset::open_network(preset, policy);

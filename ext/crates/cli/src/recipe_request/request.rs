@@ -61,7 +61,7 @@ pub(crate) fn build(
         .secrets
         .into_iter()
         .filter_map(|secret| {
-            // Lowering lists only secrets that the host has.
+            // `lowered` contains only secrets that the host has.
             let (value, _) = secret_value(&secret.name)?;
             Some(SecretBinding {
                 env: secret.name,

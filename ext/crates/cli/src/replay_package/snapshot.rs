@@ -1,4 +1,4 @@
-//! Translates a snapshot of a site to a blueprint that sets up the same site, as far as the snapshot
+//! Converts a snapshot of a site to a blueprint that sets up the same site, as far as the snapshot
 //! has the content.
 
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ const OF_INSTALLATION: &[&str] = &[
     "https_detection_errors",
 ];
 
-/// What a snapshot becomes.
+/// Blueprint made from a snapshot, and what it does not contain.
 #[derive(Debug, PartialEq)]
 pub(super) struct Site {
     pub schema: String,
@@ -78,7 +78,8 @@ pub(super) fn site(bytes: &[u8], landing_page: &str) -> Result<Site, ErrorBody> 
     })
 }
 
-/// Returns the options by name: rows {name, value}, rows of the options table, or an object.
+/// Returns the options by name. A snapshot lists them as rows {name, value}, as rows of the options
+/// table, or as an object.
 fn options(snapshot: &Value) -> Map<String, Value> {
     let mut found = Map::new();
     match &snapshot["options"] {

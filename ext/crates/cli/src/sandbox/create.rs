@@ -43,8 +43,8 @@ const EXEC: &str = "command-agent-run";
 pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBody> {
     let settings = Settings::for_guests(&args.place.paths, None, output)?;
     let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
-    // Only this command checks the route. A service has chosen the host before its extension
-    // `native` uses `validate`.
+    // Check here, and not in `validate`, whether the profile permits this host: the service
+    // (`wp-codebox serve`) has already chosen the host when it calls `validate`.
     route::check(&profile)?;
     let ttl_ms = match &args.ttl {
         None => profile.ttl.default_ms,

@@ -28,7 +28,7 @@ pub(super) fn command(args: &EstimateArgs) -> Result<Value, ErrorBody> {
         None => profile.ttl.default_ms,
         Some(text) => duration::positive(ErrorCode::InputInvalid, "--duration", text)?,
     };
-    // Checked before the state directory is opened, as the errors of all arguments.
+    // Check before opening the state directory, so that wrong arguments are reported first.
     check(&profile, wall_ms)?;
     let place = Place::open(&args.place)?;
     estimate(place.sandboxes(), &profile, wall_ms)

@@ -1,5 +1,5 @@
-//! Where the values of a profile's secrets come from. They go into the run request only and are
-//! stored nowhere.
+//! Reads the values of a profile's secrets from the environment or from files. The values go into
+//! the run request only and are stored nowhere else.
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ impl SecretSource<'_> {
     /// Returns the secrets of a profile; with `names`, only those.
     ///
     /// # Errors
-    /// `wp_codebox_input_invalid` if the profile does not have a named secret,
+    /// `wp_codebox_input_invalid` if the profile does not have a secret in `names`,
     /// `wp_codebox_secret_invalid` if a value is missing. Messages contain no value.
     pub(super) fn resolve(
         self,

@@ -49,7 +49,7 @@ pub(crate) struct Machine {
     settings: Settings,
     runner: Runner,
     source_roots: SourceRoots,
-    /// Held during a test write, whose file name is that of the process.
+    /// Lock for a test write to the state directory: test writes of one process use the same file.
     probe: Mutex<()>,
 }
 
@@ -92,7 +92,8 @@ impl Machine {
         Ok((root, store.resolve(id).map_err(|e| e.body())?))
     }
 
-    /// Reads the task of a caller; the directories that it names must be open for callers.
+    /// Reads the task of a caller. Fails if a mount in the task has a source outside the
+    /// directories of `--source-root`.
     fn task(&self, task: &Value) -> Result<Map<String, Value>, ErrorBody> {
         let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
         let Value::Object(task) = task else {
@@ -132,7 +133,7 @@ fn document(Loaded { profile, text }: Loaded) -> ProfileDocument {
     }
 }
 
-/// Returns a key by which versions are in the order of their precedence (semver.org, 11).
+/// Returns a sort key that orders versions by precedence (semver.org, section 11).
 fn precedence(version: &str) -> impl Ord + use<> {
     let version = version.split('+').next().unwrap_or_default();
     let (numbers, label) = match version.split_once('-') {
@@ -291,7 +292,7 @@ impl Host for Machine {
             },
         };
         let mut verification = json!(verify_bundle(&bundle.directory, &options));
-        // The paths of this machine do not concern a caller.
+        // Do not show a path of this machine to a caller.
         if let Value::Object(members) = &mut verification {
             members.shift_remove("bundleDirectory");
         }

@@ -1,4 +1,4 @@
-//! `--remote`: other services as extensions.
+//! `--remote`: uses other services as extensions (systems that run sandboxes for this service).
 
 use crate::sandbox::private_text;
 use rustix::fs::CWD;
@@ -28,8 +28,8 @@ impl RemoteSpec {
     /// Reads `ID=URL[,TOKEN-FILE[,CA-FILE]]`.
     ///
     /// # Errors
-    /// `wp_codebox_input_invalid`. The message does not show the argument: somebody may have put a
-    /// token where a file belongs.
+    /// `wp_codebox_input_invalid`. The message does not show the argument, because the user may
+    /// have written the token itself in place of its file.
     pub(super) fn read(given: &str) -> Result<Self, ErrorBody> {
         let usage = || {
             ErrorBody::new(
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_argument_names_id_address_and_files_and_no_error_repeats_it() {
+    fn remote_argument_is_split_into_id_address_and_files_and_no_error_shows_the_argument() {
         let read = RemoteSpec::read("far=https://far.example:8443,/etc/token,/etc/ca.pem").unwrap();
         assert_eq!(read.id, "far");
         assert_eq!(read.address, "https://far.example:8443");

@@ -21,13 +21,15 @@ use wp_codebox_service::{Extension, Listener, OtlpEndpoint, Service, ServiceConf
 
 /// Name of the unix socket in the directory of the service.
 const SOCKET: &str = "api.sock";
-/// Sandboxes that this service makes in another one at most. The other one has its own limit.
+/// Maximum number of sandboxes that this service creates in another service of `--remote`. The
+/// other service also applies its own limit.
 const REMOTE_CAPACITY: u32 = 1024;
-/// Environment variable with the address of a collector.
+/// Environment variable with the URL of an OpenTelemetry collector.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// Name of the price table in the state directory.
 const PRICES: &str = "meter-prices.json";
-/// Number of bytes of a price table that are read; the parser refuses one that is so large.
+/// Maximum number of bytes read from a price table: one more than the parser accepts, so that it
+/// refuses a larger table instead of parsing a part of it.
 const MAX_PRICES: u64 = 1024 * 1024 + 1;
 
 pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
@@ -36,7 +38,8 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let remotes = args.remotes.iter().map(|given| RemoteSpec::read(given));
     let remotes = remotes.collect::<Result<Vec<_>, _>>()?;
-    // Root may have to read the private key, and to listen on a port below 1024.
+    // Do the following before giving up root: only root may be able to read the price table and the
+    // private key, and to listen on a port below 1024.
     let usual = state.path().join(PRICES);
     let prices = match &args.prices {
         Some(path) => Some(prices(path)?),
@@ -64,7 +67,8 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         ));
         listeners.push(listener);
     }
-    // From here on this process can never be root again; it still has one thread.
+    // Give up root for good, before there is a second thread: the system calls change only the
+    // calling thread.
     state.become_owner().map_err(|e| e.body())?;
     wp_codebox_backend_native::raise_open_files();
     let directory = directory(&state)?;
@@ -112,7 +116,8 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     }
     let machine = Machine::new(settings, site, runner(), roots)?;
     let service = Service::open(config, extensions, Arc::new(machine))?;
-    // Bound after the records are locked: a second service must not take the socket of the first.
+    // Bind after `Service::open` has locked the records: a second service fails there and does not
+    // replace the socket of the first.
     listeners.push(Listener::unix(&socket, access)?);
     output.note(&format!("listening on {}", socket.display()));
     let stop = Arc::new(Notify::new());
@@ -124,7 +129,8 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     })
 }
 
-/// Returns the collector of spans. An empty variable is like none, as OpenTelemetry specifies.
+/// Returns the collector to which spans are sent. An empty environment variable counts as unset, as
+/// OpenTelemetry specifies.
 fn collector(args: &ServeArgs) -> Result<Option<OtlpEndpoint>, ErrorBody> {
     let named = match &args.otlp {
         Some(url) => Some(url.clone()),

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(access, SocketAccess::Group { gid });
         let made = fs::metadata(temp.path().join("new")).unwrap();
         assert_eq!((made.mode() & 0o7777, made.gid()), (0o2750, gid));
-        // A second start finds it.
+        // A second start accepts the directory that the first one created.
         prepare(&at("new"), &gid.to_string(), &state).unwrap();
         for mode in [0o770, 0o777, 0o1777] {
             let path = temp.path().join(format!("open-{mode:o}"));

@@ -18,8 +18,8 @@ impl SourceRoots {
         Ok(Self(roots.collect::<Result<_, _>>()?))
     }
 
-    /// Returns the real path of a directory that a caller named. The real path goes into the run, so
-    /// a link that is changed later leads nowhere else.
+    /// Returns the real path of a directory that a caller named. The run gets this real path, so
+    /// changing a symbolic link of the given path later has no effect.
     ///
     /// # Errors
     /// `wp_codebox_mount_denied`, with the same sentence for a missing directory and for one

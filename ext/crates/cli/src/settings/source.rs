@@ -69,7 +69,7 @@ pub(crate) enum Origin {
     Environment,
     /// The configuration file.
     File,
-    /// This program found it; the text says where.
+    /// A place where this program found the value; the text describes the place.
     Found(String),
     /// The built-in default, or no value.
     Default,

@@ -20,9 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Whether the caller answered after files were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallerAnswers {
-    /// It has dropped the files from its opcode cache.
+    /// The caller has dropped the files from its opcode cache.
     Yes,
-    /// It is gone or does not answer; PHP has to notice the new files by itself.
+    /// The caller exited or does not answer; PHP notices the new files only when its opcode cache
+    /// checks them again.
     No,
 }
 

@@ -31,8 +31,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Requests the pages before the change. A site whose first page does not answer is not asked
-    /// for the others: its PHP may have no second worker, or it cannot be reached from here.
+    /// Requests the pages before the change. If the first page does not answer, the others are not
+    /// requested: the only PHP worker may be the one that waits for this process, or this host
+    /// cannot reach the site.
     pub(super) fn begin(plan: HealthPlan) -> Self {
         let browser = Browser::new();
         let mut before = Vec::new();

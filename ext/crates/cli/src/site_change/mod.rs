@@ -133,8 +133,8 @@ impl Place {
         let change = match applying::apply(&self.journal, approved, &self.php) {
             Ok(change) => change,
             Err(error) => {
-                // Ignore an error here: then the trial stays open, and the next change or
-                // settlement finds that nothing was applied.
+                // Ignore an error here: then the record of the trial stays, and the `undo_trial`
+                // of the next change finds that nothing was applied.
                 let _ = end_trial();
                 return Err(error);
             }

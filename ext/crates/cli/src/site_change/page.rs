@@ -33,16 +33,16 @@ pub(super) enum Seen {
 /// Kind of the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// It has text.
+    /// The body has text.
     Text,
-    /// It has nothing but white space.
+    /// The body has nothing but white space.
     Empty,
-    /// It has the error message of WordPress.
+    /// The body has the message that WordPress prints after a fatal error.
     ErrorPage,
 }
 
 impl Seen {
-    /// Returns the answer in words.
+    /// Returns a description of the answer for the report.
     pub(super) fn words(&self) -> String {
         match self {
             Self::Answer { status, body } => match body {

@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(local.look("a/x/y", 10).unwrap(), None);
         local.write("a/d", b"", false).unwrap();
         assert_eq!(local.files(10).unwrap().files.len(), 2);
-        // The sandbox only decides about execution: who may read the file stays unchanged.
+        // The sandbox only decides whether the file is executable; read permissions stay unchanged.
         let place = temp.path().join("a/b/c.sh");
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o4750)).unwrap();
         for (executable, mode) in [(true, 0o750), (false, 0o640), (true, 0o750)] {

@@ -83,8 +83,7 @@ pub(crate) struct RemoveArgs {
 /// Process wrapper of the runner on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Wrapper {
-    // Plain comments instead of doc comments: if a value has documentation, clap prints the long
-    // form of every option.
+    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
     // The runner alone isolates the module.
     None,
     // A namespace sandbox.

@@ -8,11 +8,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_EXIT_STATUS, SandboxAu
 pub(super) struct Ran {
     pub ended: Ended,
     pub audit: SandboxAudit,
-    /// Changes of the directory; `None` without one. An error if they cannot be read.
+    /// Changes of the tool's directory; `None` if the call has no directory; an error if the
+    /// changes cannot be read.
     pub changes: Result<Option<MountChanges>, ErrorBody>,
 }
 
-/// How the runner ended, and what it printed.
+/// Exit status and output of the runner (the program that executes the tool) or of its wrapper.
 pub(super) struct Ended {
     pub status: u8,
     pub stdout: Vec<u8>,
@@ -20,8 +21,8 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// Returns how the tool ended, without the line with which the runner confirms its status; fails
-    /// if not the tool but the runner or the wrapper ended with this status.
+    /// Checks that the exit status is that of the tool: then the last line of standard error is
+    /// `{"exit":STATUS}`, which is removed. Otherwise returns the error of the runner or wrapper.
     pub(super) fn confirmed(mut self, wrapper: Wrapper) -> Result<Self, ErrorBody> {
         let said = self.stderr.trim_ascii_end();
         let at = said.iter().rposition(|byte| *byte == b'\n');
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_the_runner_is_returned_as_it_is() {
+    fn error_that_the_runner_printed_as_json_is_returned_and_other_text_is_runner_failed() {
         let line = serde_json::to_string(&ErrorBody::new(ErrorCode::WasiTrap, "t")).unwrap();
         let error = ended(125, &line).confirmed(Wrapper::None).err().unwrap();
         assert_eq!(error.code, ErrorCode::WasiTrap);

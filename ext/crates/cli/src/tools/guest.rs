@@ -28,11 +28,13 @@ const MIB: u64 = 1 << 20;
 const RUNNER: &str = "wp-codebox-wasi";
 /// Memory that the runner needs beside that of the module and its compiled code.
 const RUNNER_MEMORY: u64 = 64 * MIB;
-/// Most bytes that a tool may write to its directory: as many as a capture reads.
+/// Maximum number of bytes that a tool may write to its directory: as many as are read back as
+/// its changes.
 const DISK: u64 = 256 * MIB;
-/// The runner has a thread for the deadline; the guest has its first process.
+/// Maximum number of processes and threads in the guest. Needed are its first process and the
+/// runner with a thread for the deadline.
 const PROCESSES: u64 = 16;
-/// Bytes of standard error for the runner's own last line.
+/// Bytes of standard error, in addition to the tool's, for the last line, which the runner prints.
 const LAST_LINE: u64 = 64 * 1024;
 /// Time in milliseconds that the runner has to end after the deadline of the tool.
 const GRACE_MS: u64 = 10_000;
@@ -93,7 +95,7 @@ pub(super) fn run(
     let mut guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;
     let request = request(scratch.call(runner)?.guest_arguments())?;
     let ended = execute(&mut guest, &request, tool, input);
-    // No process of the tool is left when its changes are read.
+    // Kill the tool's processes first, so that none changes a file while the changes are read.
     guest.kill(KillCause::Finished);
     let launcher = launcher.to_string_lossy();
     let kind = GuestKind::Own {
@@ -113,14 +115,14 @@ pub(super) fn run(
     })
 }
 
-/// Returns the limits of the guest. Without a writable directory the tool writes nothing, but its
-/// disk also has the guest's own files.
+/// Returns the limits of the guest. It has a disk limit even if the tool has no writable directory,
+/// because the disk also contains the guest's own files.
 fn limits(tool: &WasiTool, scratch: &Scratch) -> Limits {
     let code = scratch.size("module.wasm") + scratch.size("module.cwasm");
     Limits {
         wall_clock_ms: tool.limits.wall_ms + 2 * GRACE_MS,
         processes: PROCESSES,
-        // The runner reads the files before it maps them.
+        // Twice the code: the runner reads both files into memory before it maps them.
         memory_bytes: tool.limits.memory_bytes + RUNNER_MEMORY + 2 * code,
         disk_bytes: DISK,
         output_bytes: 2 * tool.limits.output_bytes + LAST_LINE,
@@ -141,8 +143,8 @@ fn mounts(plan: &LaunchPlan) -> Vec<String> {
     plan.mounts.iter().filter_map(path).collect()
 }
 
-/// Gives the files to the guest's user. A spawner that root did not start copies them instead, and a
-/// guest without a uid of its own has the uid of this process.
+/// Makes the guest's user the owner of the files. Not necessary if the guest has the uid of this
+/// process, or if a process without root starts it under another uid: that one copies the files.
 fn own_files(scratch: &Scratch, identity: &GuestIdentity) -> Result<(), ErrorBody> {
     match identity.spawner() {
         Some(spawner) if identity.store().is_none() => scratch.give_to(spawner.id()),

@@ -38,8 +38,8 @@ pub(crate) fn main(output: &Output, command: &ToolsCommand) -> ExitCode {
     done.unwrap_or_else(|error| output.failure(name, &error))
 }
 
-/// Opens the registry. If root calls, the process becomes the owner of the state directory: a file
-/// of root there would belong to another user.
+/// Opens the registry. A process of root first switches to the owner of the state directory, so
+/// that new files belong to this owner.
 fn open(paths: &PathArgs) -> Result<(Settings, WasiTools), ErrorBody> {
     let settings = Settings::resolve(paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;

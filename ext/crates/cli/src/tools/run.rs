@@ -18,7 +18,7 @@ pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody
     let settings = Settings::resolve(&args.paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let tool = WasiTools::of(state.path()).get(&id).map_err(|e| e.body())?;
-    // The runner compares the module with the definition again.
+    // Check that the module still matches the definition; the runner checks this again.
     tool.module().map_err(|e| e.body())?;
     let runner = WasiRunner::beside(&settings.launcher).map_err(|e| e.body())?;
     let compiled = state.as_owner(|| tool.compiled(&runner));
@@ -37,7 +37,7 @@ pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody
     let patch = changes.as_ref().map_or_else(Vec::new, |changes| {
         render_mount_patch(changes, "", &[]).bytes
     });
-    // A tool or a wrapper that failed may have left half of its changes.
+    // Do not write the changes of a failed tool: they may be incomplete.
     let is_written = args.write && ended.status == 0;
     if is_written && let Some(changes) = &changes {
         scratch.merge(changes)?;

@@ -95,13 +95,14 @@ impl Scratch {
         found.map_or(0, |metadata| metadata.len())
     }
 
-    /// Returns the state from which the tool starts, and whether it may change it.
+    /// Returns the directory with the state from which the tool starts, and the access of the tool.
     pub fn work(&self) -> Option<(PathBuf, MountAccess)> {
         let access = self.work.as_ref()?.access;
         Some((self.base(access), access))
     }
 
-    /// A directory that the tool cannot change needs no second copy.
+    /// Returns the copy that stays unchanged during the call. A directory that the tool may only
+    /// read needs no second copy.
     fn base(&self, access: MountAccess) -> PathBuf {
         match access {
             MountAccess::Read => self.root().join(WORK),
@@ -152,8 +153,8 @@ impl Scratch {
         })
     }
 
-    /// Returns the changes that `read` finds, if the tool may change the directory. A tool that may
-    /// not has no changes; `None` without a directory.
+    /// Returns the changes that `read` finds, or no changes if the tool may only read the
+    /// directory; `None` without a directory.
     pub fn changes_by(
         &self,
         read: impl FnOnce(&Shadow) -> Result<MountChanges, ErrorBody>,
@@ -179,7 +180,8 @@ impl Scratch {
     }
 }
 
-/// The directory itself comes last: until then no other user can enter it.
+/// Changes the owner of everything below a directory, and of the directory itself last: until then
+/// no other user can enter it.
 fn give(path: &Path, id: u32) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         for entry in fs::read_dir(path)? {

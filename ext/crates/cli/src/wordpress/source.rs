@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Environment variable with the origin of one server that is used instead of all others.
+/// Environment variable with the origin of one server to use instead of wordpress.org and npm.
 pub(super) const ORIGIN_VARIABLE: &str = "WP_CODEBOX_WORDPRESS_ORIGIN";
 
 /// Core to install.

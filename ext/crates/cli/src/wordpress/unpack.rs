@@ -50,7 +50,7 @@ impl Default for Limits {
 }
 
 /// Reason why a source was not unpacked. In the messages "it" means the source: [`Self::body`] puts
-/// `… is not installed: ` with the name of the source before them.
+/// `… was not installed: ` with the name of the source before them.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
     /// The name of an entry is not a plain relative path, or is too long or too deep.

@@ -1,7 +1,7 @@
 //! `wp-codebox run-wordpress-workload`: runs the commands of one document in a fresh sandbox and
 //! prints one document.
 //!
-//! The crate `recipe` translates a workload to a recipe; the code of `recipe-run` executes it.
+//! The crate `recipe` converts a workload to a recipe; the code of `recipe-run` executes it.
 
 mod args;
 mod report;

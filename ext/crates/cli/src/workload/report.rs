@@ -31,7 +31,7 @@ impl Status {
     }
 }
 
-/// What to tell about a workload.
+/// Data of the result document, and the exit status.
 pub(super) struct Told {
     status: Status,
     request: Value,
@@ -57,7 +57,7 @@ impl Told {
         }
     }
 
-    /// A workload that could not be read, or whose run could not start.
+    /// Returns the result for a workload that could not be read, or whose run could not start.
     pub(super) fn refused(request: Value, error: ErrorBody) -> Self {
         Self {
             diagnostics: vec![diagnostic(error.code.as_str(), &error.message)],
@@ -67,7 +67,8 @@ impl Told {
         }
     }
 
-    /// A workload that is not valid, or asks for something that this backend does not have.
+    /// Returns the result for a workload that is not valid, or that needs a feature that this
+    /// backend does not have.
     pub(super) fn invalid(request: Value, issues: &[Issue]) -> Self {
         let first = issues.first();
         let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));
@@ -94,7 +95,7 @@ impl Told {
         }
     }
 
-    /// A valid workload that is not run.
+    /// Returns the result for a valid workload that is not run.
     pub(super) fn skipped(workload: &Workload) -> Self {
         Self {
             steps: steps(workload, &Map::new()),
@@ -102,7 +103,7 @@ impl Told {
         }
     }
 
-    /// A workload that ran.
+    /// Returns the result for a workload that ran.
     pub(super) fn ran(workload: &Workload, result: &RunResult, bundle: Option<&str>) -> Self {
         let empty = Map::new();
         let evidence = result.workflow.as_ref().and_then(Value::as_object);
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn workload_is_unsupported_only_if_all_its_issues_say_so() {
+    fn workload_is_unsupported_only_if_all_its_issues_are_about_unsupported_features() {
         let issue = |code| Issue::new(code, "$.steps[0]", "why");
         let command = issue(IssueCode::UnsupportedCommand);
         let wrong = issue(IssueCode::InvalidRecipe);

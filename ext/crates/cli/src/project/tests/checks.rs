@@ -87,7 +87,7 @@ fn checks_are_proposed_in_a_fixed_order_of_tools_and_each_tool_once() {
             "vendor/bin/phpstan analyse --level=5",
         ]
     );
-    // `lint` and `phpcs` run the same tool: `lint` comes first in the order of scripts and counts.
+    // `lint` and `phpcs` run the same tool: only `lint` is proposed, which comes first.
     let twice = r#"{"scripts": {"phpcs": "phpcs", "lint": "@php vendor/bin/phpcs src"}}"#;
     assert_eq!(
         commands(&[("composer.json", twice)], BIN, &[]),

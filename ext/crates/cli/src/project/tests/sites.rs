@@ -227,7 +227,7 @@ fn single_file_plugin_in_a_checkout_without_the_core_does_not_make_its_directory
         ("repo/plugins", "repo -> /workspace/site"),
         ("repo/plugins/draft", "repo -> /workspace/site"),
         ("repo/plugins/a", "repo/plugins/a -> plugins/a"),
-        // Positive control: nothing else shows that this is a directory of plugins.
+        // Positive control: the name `plugins` alone does not make it a directory of plugins.
         ("alone/plugins", "alone/plugins -> plugins/hello"),
     ] {
         assert_eq!(tree.place(start), expected);

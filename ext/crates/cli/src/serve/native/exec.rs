@@ -14,7 +14,7 @@ use wp_codebox_service::{Actor, ExecEnd, ExecOutput, ExecRequest};
 
 /// Maximum size of the standard input in one message, in bytes before base64 encoding.
 const PIECE: usize = 48 * 1024;
-/// Longest single wait for a reply, after which the client is looked for.
+/// Time limit of one wait for a reply. After it, check whether the client is still connected.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// Runs the program and returns when it has ended. An error of `output` closes the connection, and
@@ -56,8 +56,8 @@ pub(super) fn run(
     }
 }
 
-/// Error after the client of a program went away. The connection to the sandbox closes with it, so the
-/// sandbox kills the program.
+/// Returns the error for a client that closed its connection. When [`run`] returns it, the
+/// connection to the sandbox closes, and the sandbox kills the program.
 fn gone(why: &str) -> ErrorBody {
     let message = format!("the client no longer reads the output of its program: {why}");
     ErrorBody::new(ErrorCode::RunCancelled, message)
@@ -99,7 +99,8 @@ fn printed(text: Option<String>, base64: Option<String>) -> Vec<u8> {
     }
 }
 
-/// Standard input of a program: never more on the way than the sandbox can take.
+/// Standard input of a program, sent only up to the credit: the number of bytes that the sandbox
+/// can buffer.
 struct Input {
     left: Vec<u8>,
     credit: StdinCredit,

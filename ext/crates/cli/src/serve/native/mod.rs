@@ -149,8 +149,8 @@ impl Native {
         })
     }
 
-    /// Stores the parameters of a sandbox that runs, if the server that started it was killed before
-    /// it could. Without them the sandbox only cannot be recreated, so an error is ignored.
+    /// Stores the parameters of an existing sandbox, if the server process that started it was
+    /// killed before it stored them. Ignores errors: without the parameters only `recreate` fails.
     fn remember(&self, request: &Provision, run_id: &RunId) {
         if Seed::read(&self.state, &self.site, run_id).is_err()
             && let Ok(seed) = self.seed(request)
@@ -227,15 +227,15 @@ impl Extension for Native {
         if !starting().insert(run_id.clone()) {
             return Ok(());
         }
-        // Another call may have started it between the two checks above.
+        // Another call may have started the sandbox after the first check and before `insert`.
         let started = match exists() {
             true => Ok(()),
             false => self.start(request, run_id.clone()),
         };
         starting().remove(&run_id);
         match started {
-            // A supervisor that a killed server had started was faster: it has the run's directory,
-            // so the one of this call could not create it.
+            // A supervisor that an earlier, killed server process started has meanwhile created the
+            // run's directory, so the supervisor of this call could not create it.
             Err(_) if exists() => {
                 self.remember(request, &run_id);
                 Ok(())

@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Pause before the next connection, while a supervisor does not listen yet or no longer.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Waits until the sandbox is ready, or was once ready and still runs.
+/// Waits until the journal says that the sandbox became ready. Returns at once for a running
+/// sandbox that was ready before.
 ///
 /// # Errors
 /// The reason why it ended, if it ended before.
@@ -30,8 +31,8 @@ pub(super) fn wait(sandboxes: Sandboxes<'_>, run: &FoundRun) -> Result<(), Error
         }
         match follow(run, &mut after, until) {
             Ok(Seen::Ready) => return Ok(()),
-            // The connection ends with the run, or when its supervisor was killed. It fails while
-            // the supervisor does not listen yet. The record says which of them.
+            // The run ended, its supervisor was killed, or the supervisor does not listen yet. Try
+            // again: the status at the start of the loop shows whether the run ended.
             Ok(Seen::End) | Err(_) if Instant::now() < until => std::thread::sleep(PAUSE),
             Ok(Seen::End) | Err(_) => {
                 return Err(ErrorBody::new(

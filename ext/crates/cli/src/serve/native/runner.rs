@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
 
-/// Where supervisors come from.
+/// Process that starts supervisors.
 #[derive(Debug)]
 pub(crate) enum Runner {
     /// This process starts them, with its own rights.
@@ -20,7 +20,8 @@ pub(crate) enum Runner {
 }
 
 impl Runner {
-    /// Checks that supervisors can be had. Does not connect, because every connection starts one.
+    /// Checks that the runner socket exists. Does not connect, because every connection starts a
+    /// supervisor.
     pub(super) fn check(&self) -> Result<(), ErrorBody> {
         match self {
             Self::Socket(path) if !path.exists() => {

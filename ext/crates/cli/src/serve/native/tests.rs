@@ -67,7 +67,7 @@ fn unknown_and_malformed_ids_are_not_found_in_every_method_that_takes_a_sandbox(
 }
 
 #[test]
-fn provision_refuses_what_it_cannot_do_before_a_run_exists() {
+fn invalid_provision_request_is_refused_before_a_run_exists() {
     let (_temp, native) = native();
     let refused = |change: &dyn Fn(&mut Provision)| {
         let mut request = request(RUN);

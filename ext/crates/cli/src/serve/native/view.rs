@@ -1,4 +1,4 @@
-//! State, end and leftovers of a sandbox, in the words of the service.
+//! Converts state, end and leftovers of a sandbox to the types of the service.
 
 use crate::profile;
 use crate::sandbox::{Sandboxes, Seed};
@@ -47,8 +47,8 @@ fn missing(run: &FoundRun) -> ErrorBody {
     ErrorBody::new(ErrorCode::SandboxNotFound, message)
 }
 
-/// Returns the state in a document `sandbox/v1`. A sandbox that failed or died is `destroyed` there,
-/// because nothing of it is left.
+/// Converts the state in a document `sandbox/v1`. In the document a sandbox that failed or died has
+/// the state `destroyed`; for the service it is `Failed`.
 fn state(document: &Value) -> SandboxState {
     let word = document["state"].as_str().unwrap_or_default();
     let named = SandboxState::ALL
@@ -77,7 +77,7 @@ fn ended(run: &FoundRun, document: &Value) -> Ended {
             "" => format!("it {how}"),
             reason => reason.to_owned(),
         },
-        // The result of a run whose supervisor died was saved before its death.
+        // If the supervisor died, a stored result is older than the end of the sandbox.
         usage: match how {
             "died" => measured(run),
             _ => usage(run),
