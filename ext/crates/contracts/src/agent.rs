@@ -326,8 +326,8 @@ pub enum ReadinessProbe {
     },
 }
 
-/// Code of the host that the guest's WordPress loads and that the agent cannot change. It is
-/// mounted read-only and loaded before the agent starts. The guest that runs the checks loads it
+/// A host directory with PHP code that the guest's WordPress loads and the agent cannot change. It
+/// is mounted read-only and loaded before the agent starts. The guest that runs the checks loads it
 /// too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

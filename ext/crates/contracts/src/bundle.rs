@@ -95,8 +95,8 @@ pub struct ManifestFile {
 string_enum! {
     /// Where the changes of a bundle come from, if not from a sandbox of the host that signed it.
     pub enum BundleOrigin {
-        /// A browser uploaded the new contents. The host computed the changes from them and from its
-        /// own baseline, but did not see the code run.
+        /// A browser uploaded the new contents. The host computed the changes from them and from
+        /// its own baseline, but did not see the code run.
         Browser = "browser",
     }
 }

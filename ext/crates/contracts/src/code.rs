@@ -175,12 +175,12 @@ codes! {
     BrowserUnavailable = "wp_codebox_browser_unavailable", Unavailable, 503, 125;
     /// No ability has this name.
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
-    /// The ability belongs to WordPress sites that run in the visitor's browser; this version has
     /// Files that browser sandboxes need are not installed, or are damaged.
     BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
     /// An archive is not the one with the runtime files of this release.
     BrowserAssetsInvalid = "wp_codebox_browser_assets_invalid", InvalidInput, 400, 1;
-    /// The host that browser sandboxes should be loaded from cannot isolate them from the site.
+    /// The web host from which browser sandboxes are to be loaded cannot isolate them from the
+    /// site.
     BrowserHostInvalid = "wp_codebox_browser_host_invalid", Unavailable, 503, 1;
     /// PHP has no zip module, so no code can be packed for a browser sandbox.
     BrowserArchiveUnavailable = "wp_codebox_browser_archive_unavailable", Unavailable, 503, 1;
@@ -253,13 +253,14 @@ codes! {
     WasiDefinitionInvalid = "wp_codebox_wasi_definition_invalid", InvalidInput, 400, 1;
     /// The module of a WASI tool is not the one that its definition names.
     WasiDigestMismatch = "wp_codebox_wasi_digest_mismatch", Integrity, 409, 1;
-    /// The file is neither a WASI command module nor a component of one.
+    /// The file is neither a WASI preview 1 command module nor a component of the world
+    /// `wasi:cli/command`.
     WasiModuleInvalid = "wp_codebox_wasi_module_invalid", InvalidInput, 400, 1;
     /// The module of a WASI tool imports a function that it is not granted.
     WasiImportRefused = "wp_codebox_wasi_import_refused", Denied, 403, 126;
     /// The compiled code of a WASI tool cannot be trusted, or belongs to another module or runner.
     WasiCompiledRefused = "wp_codebox_wasi_compiled_refused", Integrity, 409, 1;
-    /// A directory for a WASI tool cannot be opened, or its definition does not allow it.
+    /// A directory for a WASI tool cannot be opened, or the tool's definition allows no directory.
     WasiDirectoryRefused = "wp_codebox_wasi_directory_refused", InvalidInput, 400, 1;
     /// A WASI tool has used its fuel, the bound of its work.
     WasiFuelExhausted = "wp_codebox_wasi_fuel_exhausted", Limit, 507, 1;
@@ -299,13 +300,14 @@ codes! {
     ClusterFull = "wp_codebox_cluster_full", Limit, 507, 125;
     /// An input or result is larger than the message server may store.
     ClusterObjectTooLarge = "wp_codebox_cluster_object_too_large", Limit, 413, 1;
-    /// The idempotency key belongs to another task, or a record changed meanwhile.
+    /// The call contradicts the state of the cluster: for example, the idempotency key belongs to
+    /// another task, or another process is the same node.
     ClusterConflict = "wp_codebox_cluster_conflict", Conflict, 409, 1;
     /// The message server has no such run or object.
     ClusterMissing = "wp_codebox_cluster_missing", NotFound, 404, 1;
     /// A value on the message server cannot be read by this version.
     ClusterUnreadable = "wp_codebox_cluster_unreadable", Integrity, 409, 125;
-    /// Every node that claimed the run died or lost it.
+    /// Every node that claimed the run died or lost its connection, and no other node may try it.
     ClusterTriesExhausted = "wp_codebox_cluster_tries_exhausted", Internal, 502, 1;
     /// The result of a node does not belong to the task, or its bundle is not valid.
     ClusterResultInvalid = "wp_codebox_cluster_result_invalid", Integrity, 409, 1;
@@ -437,7 +439,8 @@ codes! {
     ApplyUndone = "wp_codebox_apply_undone", Conflict, 409, 1;
     /// The directory to apply the change to does not contain the code that the run changed.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
-    /// The repository of the git branch adapter cannot be used, or this host has no git.
+    /// The git repository in which approved files are committed cannot be used, or this host has no
+    /// git.
     GitRepositoryInvalid = "wp_codebox_git_repository_invalid", Unavailable, 503, 1;
     /// The git branch for the approved files was not made by this site, is checked out, or was
     /// changed by another program at the same time.
@@ -515,7 +518,7 @@ codes! {
     BrowserSessionExpired = "wp_codebox_browser_session_expired", Conflict, 410, 1;
     /// The browser session belongs to another user or site.
     BrowserSessionForeign = "wp_codebox_browser_session_foreign", Denied, 403, 126;
-    /// The input names no site in a browser.
+    /// The input names no WordPress site that runs in a browser.
     BrowserContainedSiteRefMissing = "wp_codebox_browser_contained_site_ref_missing", InvalidInput, 400, 1;
     /// The input names a site in a browser in an invalid or contradictory way.
     BrowserContainedSiteRefInvalid = "wp_codebox_browser_contained_site_ref_invalid", InvalidInput, 400, 1;
@@ -529,7 +532,7 @@ codes! {
     BrowserContainedSiteSessionMismatch = "wp_codebox_browser_contained_site_session_mismatch", Conflict, 409, 1;
     /// The scope belongs to another session of the site in a browser.
     BrowserContainedSiteScopeMismatch = "wp_codebox_browser_contained_site_scope_mismatch", Conflict, 409, 1;
-    /// There is no such operation of synchronisation of sites in a browser.
+    /// No operation with this name synchronises sites in a browser.
     BrowserContainedSiteSyncOperationInvalid = "wp_codebox_browser_contained_site_sync_operation_invalid", NotFound, 404, 1;
     /// The backend that synchronises sites in a browser failed or returned an invalid result.
     BrowserContainedSiteSyncFailed = "wp_codebox_browser_contained_site_sync_failed", Internal, 502, 1;
@@ -541,17 +544,17 @@ codes! {
     BrowserBlueprintRefExpired = "wp_codebox_browser_blueprint_ref_expired", Conflict, 409, 1;
     /// The site was prepared from other sources since the blueprint reference was made.
     BrowserBlueprintRefInputHashMismatch = "wp_codebox_browser_blueprint_ref_input_hash_mismatch", Conflict, 409, 1;
-    /// The token of a blueprint reference was not made by this site for it.
+    /// The token of a blueprint reference was made for another reference, or not by this site.
     BrowserBlueprintRefTampered = "wp_codebox_browser_blueprint_ref_tampered", Denied, 403, 126;
     /// The blueprint reference belongs to another user or site.
     BrowserBlueprintRefForeign = "wp_codebox_browser_blueprint_ref_foreign", Denied, 403, 126;
     /// The session of the blueprint reference has ended.
     BrowserBlueprintRefReplayed = "wp_codebox_browser_blueprint_ref_replayed", Conflict, 409, 1;
-    /// An address of a browser session is not absolute.
+    /// A URL of a browser session is not absolute.
     BrowserUrlInvalid = "wp_codebox_browser_url_invalid", InvalidInput, 400, 1;
-    /// An address of a browser session is not encrypted.
+    /// A URL of a browser session does not use https.
     BrowserUrlInsecure = "wp_codebox_browser_url_insecure", InvalidInput, 400, 1;
-    /// The origin of an address of a browser session is not allowed.
+    /// The origin of a URL of a browser session is not allowed.
     BrowserOriginNotAllowed = "wp_codebox_browser_origin_not_allowed", Denied, 403, 126;
     /// A plugin or theme of a browser session is on a host that is not allowed.
     BrowserPluginHostNotAllowed = "wp_codebox_browser_plugin_host_not_allowed", Denied, 403, 126;
@@ -559,11 +562,12 @@ codes! {
     BrowserRuntimeComponentUnresolved = "wp_codebox_browser_runtime_component_unresolved", InvalidInput, 422, 1;
     /// A step of a blueprint is not supported in a browser.
     BrowserStepUnsupported = "wp_codebox_browser_step_unsupported", Unavailable, 422, 1;
-    /// A path of the runner of a browser session is not a file of its own in the sandbox.
+    /// A path for the runner of a browser session does not name a separate file below `/wordpress`
+    /// or `/tmp` of the sandbox.
     BrowserRunnerPathInvalid = "wp_codebox_browser_runner_path_invalid", InvalidInput, 400, 1;
-    /// The archive of a site to take a picture of is invalid.
+    /// The archive of the site for a screenshot is invalid.
     ViewportReplayArchiveInvalid = "wp_codebox_viewport_replay_archive_invalid", InvalidInput, 400, 1;
-    /// The route of a site to take a picture of is invalid.
+    /// The route of the page for a screenshot is invalid.
     ViewportReplayRouteInvalid = "wp_codebox_viewport_replay_route_invalid", InvalidInput, 400, 1;
     /// A runtime task names no target, i.e. no runtime that executes it.
     RuntimeTaskTargetRequired = "wp_codebox_runtime_task_target_required", InvalidInput, 400, 1;
@@ -611,11 +615,12 @@ codes! {
     WordpressWorkloadProviderInvalidResult = "wp_codebox_wordpress_workload_provider_invalid_result", Internal, 502, 1;
     /// A case of a fuzz suite is malformed.
     FuzzCaseInvalid = "wp_codebox_fuzz_case_invalid", InvalidInput, 400, 1;
-    /// A case of a fuzz suite calls something that no command of a sandbox calls.
+    /// No command of a sandbox can call the target of a fuzz suite's case.
     FuzzStepUnsupported = "wp_codebox_fuzz_step_unsupported", Unavailable, 422, 1;
     /// The fuzz suite asks for a runner mode or for coverage that this site does not have.
     FuzzSuiteRunnerModeUnavailable = "wp_codebox_fuzz_suite_runner_mode_unavailable", Unavailable, 422, 1;
-    /// A host delegation has neither goal nor task.
+    /// A host delegation (a task that the site passes to one of its plugins) has neither goal nor
+    /// task.
     HostDelegationRequestInvalid = "wp_codebox_host_delegation_request_invalid", InvalidInput, 400, 1;
     /// The source digest of a host delegation is not a SHA-256.
     HostDelegationSourceDigestInvalid = "wp_codebox_host_delegation_source_digest_invalid", InvalidInput, 400, 1;
@@ -631,7 +636,8 @@ codes! {
     HostDelegationScopeMismatch = "wp_codebox_host_delegation_scope_mismatch", Internal, 502, 1;
     /// The result of a host delegation is about another source.
     HostDelegationSourceDigestMismatch = "wp_codebox_host_delegation_source_digest_mismatch", Internal, 502, 1;
-    /// The request to prepare a runner workspace is malformed.
+    /// The request to prepare a runner workspace (a checkout that a plugin of the site manages) is
+    /// malformed.
     RunnerWorkspacePrepareInvalidRequest = "wp_codebox_runner_workspace_prepare_invalid_request", InvalidInput, 400, 1;
     /// The backend has no checkout of the repository, and the request names no URL to clone.
     RunnerWorkspacePrepareCloneUrlRequired = "wp_codebox_runner_workspace_prepare_clone_url_required", InvalidInput, 400, 1;
@@ -651,7 +657,7 @@ codes! {
     ServiceTokenRequired = "wp_codebox_service_token_required", Denied, 401, 126;
     /// The token does not have the scope for this operation.
     ServiceScopeMissing = "wp_codebox_service_scope_missing", Denied, 403, 126;
-    /// The service has no such path or object, or the token may not know of it.
+    /// The service has no such path or object, or the token may not use it.
     ServiceNotFound = "wp_codebox_service_not_found", NotFound, 404, 1;
     /// The path of the service does not have this method.
     ServiceMethodNotAllowed = "wp_codebox_service_method_not_allowed", InvalidInput, 405, 1;
@@ -665,22 +671,24 @@ codes! {
     ServiceRequestTimeout = "wp_codebox_service_request_timeout", InvalidInput, 408, 1;
     /// The token made more requests than its limits allow.
     ServiceRateLimited = "wp_codebox_service_rate_limited", Limit, 429, 1;
-    /// The service is stopping, or cannot write its records.
+    /// The service is stopping, has no capacity for the call, lacks the sandbox's extension, or
+    /// cannot use its database or reach another service.
     ServiceUnavailable = "wp_codebox_service_unavailable", Unavailable, 503, 125;
     /// The account has fewer credits than the sandbox needs.
     CreditsShort = "wp_codebox_credits_short", Limit, 402, 1;
-    /// The service takes credits, and the request names no account that pays.
+    /// The service charges credits, and the request names no account to charge.
     AccountMissing = "wp_codebox_account_missing", InvalidInput, 400, 1;
-    /// The ledger has another reservation or settlement of the sandbox, or another grant with the
-    /// reference.
+    /// The call contradicts the ledger: the sandbox is already reserved on other terms, settled or
+    /// released, is not reserved, or another grant has the same reference.
     LedgerConflict = "wp_codebox_ledger_conflict", Conflict, 409, 1;
-    /// The ledger was changed, is an older copy than its anchor says, or is not a ledger.
+    /// The ledger was altered, is older than its anchor (the record of its newest entry), or is not
+    /// a ledger.
     LedgerDamaged = "wp_codebox_ledger_damaged", Integrity, 500, 1;
     /// The ledger does not exist, or cannot be opened, locked or written.
     LedgerUnavailable = "wp_codebox_ledger_unavailable", Unavailable, 503, 125;
     /// The price table is malformed.
     PricesInvalid = "wp_codebox_prices_invalid", InvalidInput, 400, 1;
-    /// The price table has no price for the extension.
+    /// The price table has no price for the extension, a kind of sandbox.
     PriceMissing = "wp_codebox_price_missing", Unavailable, 422, 1;
     /// The audit log entry about an applied change could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;

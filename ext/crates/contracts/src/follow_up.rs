@@ -15,8 +15,8 @@ pub struct FollowUpOf {
     /// is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<String>,
-    /// Complete id of the run that made the bundle. Unlike a bundle id, it names one bundle even if
-    /// several runs made the same change: their bundles have equal ids.
+    /// Complete id of the run that made the bundle. Bundles of runs that made the same change have
+    /// equal ids, so only the id of the run always identifies one bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// Comments on the earlier bundle, at most 100.

@@ -5,7 +5,7 @@
 //! read for some time, the runner stops sending events and sends only the terminal frame. A notice
 //! in the run's result then says that events were not sent; the journal has all events. The stream
 //! may end without a terminal frame if the caller resumed reading too late; the result is then in
-//! the run's record.
+//! the stored state of the run.
 
 use crate::{ErrorBody, LifecycleEvent, RunId, RunRequest, RunResult};
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ pub enum Frame {
     Start {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
-        /// `CLOCK_MONOTONIC` time in nanoseconds at which the caller began the call; the run's
-        /// cost is measured from there. If absent or not within the last hour, cost is measured
-        /// from the runner's start.
+        /// `CLOCK_MONOTONIC` time in nanoseconds at which the caller began the call; the wall clock
+        /// time in the run's cost begins then. If absent or not within the last hour, it begins
+        /// with the runner's start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_ns: Option<u64>,
         /// The run request.

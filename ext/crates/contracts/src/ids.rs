@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn region_contains_itself_and_regions_that_extend_its_name_by_a_part() {
+    fn region_contains_itself_and_regions_whose_name_begins_with_its_name_and_a_hyphen() {
         let region = |text: &str| RegionName::new(text).unwrap();
         for (inner, outer, within) in [
             ("eu", "eu", true),

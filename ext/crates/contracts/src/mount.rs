@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Guest directories of the system and of this product. The launch plan fills them itself, so no mount
-/// or staged file may lie in them.
+/// Guest directories of the system and of this product. The launch plan fills them itself, so no
+/// mount or staged file may lie in them.
 pub const GUEST_SYSTEM: &[&str] = &[
     "/bin",
     "/boot",

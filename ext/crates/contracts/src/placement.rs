@@ -14,11 +14,13 @@ pub enum RunPlacement {
     Named(ClusterPlacement),
 }
 
-/// What a request may choose in a configured cluster; what is absent has the configured value.
+/// Values that a request may choose for a task in a configured cluster. An absent value is taken
+/// from the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementChoice {
-    /// What a node must have to run the task.
+    /// Capability that a node must have to run the task: a label that the operators of nodes
+    /// choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
     /// Priority of the task: `high`, `normal` or `low`.
@@ -40,13 +42,14 @@ pub struct ClusterConfig {
     pub cluster: ClusterAccess,
     /// Keys of the nodes whose results this host takes.
     pub nodes: Vec<NodeKeyRow>,
-    /// What a node must have, for tasks that do not say it.
+    /// Capability that a node must have, for tasks that request none.
     #[serde(default = "default_capability")]
     pub capability: String,
     /// Priority of tasks that have none: `high`, `normal` or `low`.
     #[serde(default = "default_priority")]
     pub priority: String,
-    /// Largest number of nodes that may try a task, for tasks that do not say it; 1 to 100.
+    /// Largest number of nodes that may try a task, for tasks that request no other number; 1 to
+    /// 100.
     #[serde(default = "default_max_tries")]
     pub max_tries: u32,
 }
@@ -55,7 +58,7 @@ pub struct ClusterConfig {
 pub const DEFAULT_CAPABILITY: &str = "default";
 /// Priority of a task that has none.
 pub const DEFAULT_PRIORITY: &str = "normal";
-/// Number of nodes that may try a task that does not say it.
+/// Number of nodes that may try a task, if neither the task nor the configuration sets one.
 pub const DEFAULT_MAX_TRIES: u32 = 3;
 
 fn default_capability() -> String {
@@ -71,8 +74,8 @@ const fn default_max_tries() -> u32 {
 }
 
 impl ClusterConfig {
-    /// Returns the placement of a task. `patience_ms` is how long a message server that does not
-    /// answer is asked again, in milliseconds.
+    /// Returns the placement of a task. `patience_ms` is how long, in milliseconds, a request is
+    /// repeated while the message server does not answer.
     #[must_use]
     pub fn placement(self, choice: &PlacementChoice, patience_ms: u64) -> ClusterPlacement {
         let PlacementChoice {
@@ -91,22 +94,23 @@ impl ClusterConfig {
     }
 }
 
-/// A cluster with everything that a task needs there.
+/// A cluster, and the settings with which a task is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterPlacement {
     /// Message server of the cluster, and the account of this host there; set by the operator.
     pub cluster: ClusterAccess,
-    /// What a node must have to run the task; a name that the operator gives.
+    /// Capability that a node must have to run the task: a label that the operators of nodes
+    /// choose.
     pub capability: String,
     /// Priority of the task: `high`, `normal` or `low`.
     pub priority: String,
     /// Largest number of nodes that may try the task.
     pub max_tries: u32,
-    /// Keys of the nodes whose results this host takes, in its configuration: rows of node name and
-    /// the SHA-256 of the public key, 64 hexadecimal digits.
+    /// Nodes whose results this host accepts: the name of each node, and the SHA-256 of its public
+    /// key.
     pub nodes: Vec<NodeKeyRow>,
-    /// How long a message server that does not answer is asked again, in milliseconds.
+    /// How long, in milliseconds, a request is repeated while the message server does not answer.
     pub patience_ms: u64,
 }
 
@@ -131,7 +135,8 @@ pub struct ClusterAccess {
     /// File with the credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_file: Option<String>,
-    /// File with the certificates that sign those of the servers; absent: those of the system.
+    /// File with the certificate authorities that sign the servers' certificates; absent: the
+    /// authorities of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<String>,
 }
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn choice_of_a_task_replaces_the_defaults_of_the_configuration_and_nothing_else() {
+    fn placement_choice_of_a_task_replaces_only_the_configured_values_that_it_contains() {
         let config = config(json!({"capability": "gpu", "priority": "low", "max_tries": 5}));
         let config = config.unwrap();
         let usual = config.clone().placement(&PlacementChoice::default(), 7);
@@ -182,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_has_defaults_and_refuses_unknown_members_at_each_depth() {
+    fn cluster_configuration_has_defaults_and_refuses_unknown_members_at_each_depth() {
         let usual = config(json!({})).unwrap();
         assert_eq!(
             (

@@ -46,7 +46,7 @@ pub struct RunView {
     pub mode: RunMode,
     /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// RFC 3339 timestamp of the last write to the run's record.
+    /// RFC 3339 timestamp of the last change of the run's stored state.
     pub updated_at: String,
     /// Goal of the task, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

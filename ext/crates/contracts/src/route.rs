@@ -85,8 +85,8 @@ string_enum! {
     }
 }
 
-/// Isolation classes with the isolation level of native sandboxes that has at least this class.
-/// A native sandbox shares the kernel of its host, so no level is a microvm.
+/// Each isolation class with the lowest isolation level at which a native sandbox reaches it.
+/// `None`: no level reaches it, because a native sandbox shares the kernel of its host.
 pub const ISOLATION_CLASSES: [(IsolationClass, Option<IsolationLevel>); 3] = [
     (IsolationClass::Policy, Some(IsolationLevel::Reduced)),
     (IsolationClass::Container, Some(IsolationLevel::Full)),
@@ -94,7 +94,7 @@ pub const ISOLATION_CLASSES: [(IsolationClass, Option<IsolationLevel>); 3] = [
 ];
 
 impl IsolationClass {
-    /// Returns the lowest isolation level of native sandboxes that has at least this class.
+    /// Returns the lowest isolation level at which a native sandbox reaches this class.
     #[must_use]
     pub fn level(self) -> Option<IsolationLevel> {
         let row = ISOLATION_CLASSES.iter().find(|(class, _)| *class == self);
@@ -276,7 +276,7 @@ mod tests {
     use crate::{EgressRule, NetworkRules};
 
     #[test]
-    fn each_isolation_level_of_native_maps_to_its_own_class_and_none_is_a_microvm() {
+    fn each_native_isolation_level_has_its_own_class_and_no_level_is_a_microvm() {
         for (class, level) in [
             (IsolationClass::Policy, IsolationLevel::Reduced),
             (IsolationClass::Container, IsolationLevel::Full),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn unrestricted_network_meets_no_need_and_finer_control_meets_coarser_needs() {
+    fn network_control_open_meets_no_need_and_finer_control_meets_coarser_needs() {
         use NetworkControl as Control;
         use NetworkNeed as Need;
         for (control, met) in [

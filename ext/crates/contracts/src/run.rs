@@ -278,8 +278,8 @@ pub struct RunResult {
     /// Results of the recipe's steps; absent without a recipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Value>,
-    /// Servers that ran in the guests: id, kind, version, phase, time to start, and the names of
-    /// the variables with their outputs.
+    /// Servers that ran in the guests: id, kind, version, phase, time to start, and names of the
+    /// environment variables with the server's outputs, such as its port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Value>,
     /// Notices for the caller, one sentence each.

@@ -65,7 +65,7 @@ pub struct RunRequest {
     /// Tools that the parent process serves; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_tools: Option<ParentToolBridge>,
-    /// Code of the host that the guest's WordPress loads.
+    /// Components: host directories with code that the guest's WordPress loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
     /// Agent bundles that a component imports before the agent runs.

@@ -136,7 +136,7 @@ pub const AGENT_STEP_RESULT: &str = "wp-codebox/agent-step-result/v1";
 pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
 /// Request for a run, which a caller sends to the runner.
 pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
-/// Final record of a run.
+/// Result of a run, for its caller.
 pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";
 /// Handle of a run that continues in the background.
 pub const RUN_HANDLE: &str = "wp-codebox/run-handle/v1";

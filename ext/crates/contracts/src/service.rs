@@ -21,7 +21,8 @@ string_enum! {
     pub enum ServiceProvider {
         /// A container; refused, because a guest reaches no container.
         Docker = "docker",
-        /// A server outside; refused, because a guest reaches only HTTP hosts that its policy names.
+        /// A server outside of the guest; refused, because a guest reaches only HTTP hosts that its
+        /// policy names.
         External = "external",
         /// A program of the host that runs in the guest.
         Native = "native",
@@ -72,8 +73,8 @@ pub struct Service {
     #[serde(default)]
     pub configuration: ServiceConfiguration,
     /// Environment variables of the guest's programs, by the output that they contain: `host`,
-    /// `port`, for a database also `username`, `password` and `database`. A task without outputs
-    /// gets variables of usual names, such as `MYSQL_HOST`.
+    /// `port`, for a database also `username`, `password` and `database`. In a task, a service
+    /// without outputs gets variables with the usual names, such as `MYSQL_HOST`.
     #[serde(default)]
     pub outputs: BTreeMap<String, OutputNames>,
 }
@@ -159,7 +160,7 @@ impl Service {
         .with_usual_outputs()
     }
 
-    /// Adds variables of usual names to a service without outputs.
+    /// Adds variables with the usual names, such as `MYSQL_HOST`, to a service without outputs.
     #[must_use]
     pub(crate) fn with_usual_outputs(mut self) -> Self {
         let outputs: &[(&str, &str)] = match self.kind {

@@ -57,8 +57,8 @@ pub struct TaskSpec {
     /// WordPress ability in the guest that does the work in place of an agent program; resolved
     /// into `resolved_agent`.
     pub runtime_task: Map<String, Value>,
-    /// Code of the host that the guest's WordPress loads beside the mounts, as the caller describes
-    /// it; the host site converts it to `components`.
+    /// Components (host directories with code that the guest's WordPress loads beside the mounts),
+    /// as the caller describes them; the host site converts them to `components`.
     pub component_contracts: Vec<Value>,
     /// Paths of plugins that provide a model provider; the host site adds them to `components`.
     pub provider_plugin_paths: Vec<String>,
@@ -101,8 +101,8 @@ pub struct TaskSpec {
     /// Whether the call of the ability waits for the end of the run (default) or returns a handle
     /// at once.
     pub wait: Option<bool>,
-    /// Where the run runs: `host` (default), or `cluster`, the cluster that the operator of the host
-    /// has configured.
+    /// Where the run runs: `host` (default), or `cluster`, the cluster that the operator of the
+    /// host has configured.
     pub placement: Option<String>,
     /// Servers, such as a database, that run in each guest.
     pub services: Vec<Service>,
@@ -140,7 +140,7 @@ pub struct TaskSpec {
     pub resolved_model: Option<ModelEndpoint>,
     /// Tools that the parent process, which started the run, executes for the agent.
     pub parent_tools: Option<ParentToolBridge>,
-    /// Code of the host that the guest's WordPress loads.
+    /// Components: host directories with code that the guest's WordPress loads.
     pub components: Vec<Component>,
     /// Secrets with their values.
     pub secrets: Vec<SecretBinding>,

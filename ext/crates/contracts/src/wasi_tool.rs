@@ -30,7 +30,7 @@ pub struct WasiTool {
     /// JSON Schema of the arguments; its type is `object`. The tool reads the arguments of a call
     /// from its standard input as one JSON object.
     pub parameters: Value,
-    /// The module with which this definition belongs together.
+    /// Digest and size of the module that this definition describes.
     pub module: WasiModule,
     /// What the tool does with the directories that its caller gives it.
     pub files: WasiFiles,
@@ -40,8 +40,8 @@ pub struct WasiTool {
     pub limits: WasiLimits,
 }
 
-/// Content of the module, a preview 1 command module or a component of the world
-/// `wasi:cli/command`.
+/// Digest and size of a WebAssembly module, which is a WASI preview 1 command module or a component
+/// of the world `wasi:cli/command`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WasiModule {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_definition_keeps_its_members() {
+    fn valid_definition_round_trips_through_json() {
         let tool = parse(&document()).unwrap();
         assert_eq!(tool.id.as_str(), "css.lint");
         assert!(tool.has(WasiGrant::Clock) && !tool.has(WasiGrant::Random));
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// A path has no member to stand in, so a definition with one has an unknown member.
+    /// A definition has no member for a path, so a member with a path is an unknown member.
     #[test]
     fn definition_with_an_unknown_member_is_refused_at_every_level() {
         for at in ["", "/module", "/limits"] {

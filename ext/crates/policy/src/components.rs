@@ -152,9 +152,9 @@ impl ComponentError {
     }
 }
 
-/// Returns the targets of mounts that may not overlap a component. A read-only mount below the
-/// directory of a component may: it replaces a directory of the component, such as a Composer
-/// package.
+/// Returns the targets of mounts that may not overlap a component: of all mounts except a read-only
+/// mount below the directory of a component. Such a mount replaces a directory of the component,
+/// such as a Composer package.
 #[must_use]
 pub fn apart_from_components(
     mounts: &[MountRequest],

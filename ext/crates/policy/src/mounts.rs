@@ -10,7 +10,8 @@ pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 /// to the guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
-/// Guest paths that belong to WordPress or to this product; no mount or staged file may overlap them.
+/// Guest paths that belong to WordPress or to this product; no mount or staged file may overlap
+/// them.
 const RESERVED: &[&str] = &[
     "/wordpress/wp-content/database",
     "/wordpress/wp-content/db.php",
@@ -42,8 +43,9 @@ const SHARED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The target is not a normalised path, is below `/wordpress` but not below its `wp-content`, is
-    /// a directory that other parts of the guest use too, or is a path of the system or the runtime.
+    /// The target is not a normalised path, is below `/wordpress` but not below its `wp-content`,
+    /// is a directory that other parts of the guest use too, or is a path of the system or the
+    /// runtime.
     #[error(
         "mount target {target:?} must be a normalised path below /workspace, /wordpress/wp-content, /tmp, /home/agent or a directory of its own such as /harness, but not the whole plugins or themes directory, and not a directory of the system or the runtime such as /usr, /etc, /run or /opt/codebox"
     )]

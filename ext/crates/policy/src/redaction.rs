@@ -68,7 +68,7 @@ const HEADER_KIND: &str = "authorization-header";
 enum Sought {
     /// Known tokens and configured values.
     Secrets,
-    /// Also credentials in headers, whatever their form.
+    /// Known tokens, configured values, and every credential in a [`HEADER`].
     SecretsAndHeaders,
 }
 
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_must_not_change_may_contain_a_header_with_an_example() {
+    fn find_ignores_example_credentials_in_authorization_headers() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let example = "curl -H 'Authorization: Bearer your-api-token-here'";
         assert_eq!(redactor.find(example.as_bytes()), None);

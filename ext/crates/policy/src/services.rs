@@ -22,7 +22,7 @@ const MAX_BODY: usize = 64 * 1024;
 /// Rule that a service violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceRule {
-    /// The run has too many services, or two of a kind of which a guest has one.
+    /// The run has too many services, or two services of a kind of which a guest has only one.
     Number,
     /// The id is malformed.
     Id,
@@ -30,11 +30,11 @@ pub enum ServiceRule {
     DuplicateId,
     /// The provider is not supported.
     Provider,
-    /// A setting of external services.
+    /// The service has a setting that only external services have.
     ExternalOption,
     /// The database program is not supported.
     Engine,
-    /// A setting that this service does not have, or a value that it cannot honour.
+    /// The service has a setting or value that it cannot honour.
     Option,
     /// The service has no such output.
     Output,
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_command_names_the_mail_capture_or_an_smtp_service_of_the_run() {
+    fn mail_command_accepts_only_the_id_mail_and_ids_of_smtp_services() {
         let services: Vec<Service> = serde_json::from_value(json!([
             {"id": "outbox", "kind": "smtp"}, {"id": "db", "kind": "mysql"}]))
         .unwrap();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_kinds_and_variables_must_be_distinct_and_outputs_known() {
+    fn services_with_repeated_ids_kinds_or_variables_or_unknown_outputs_are_refused() {
         let found = issues(json!([
             {"id": "a", "kind": "mysql", "outputs": {"host": "A", "hostname": "B", "port": "PATH"}},
             {"id": "a", "kind": "mysql", "outputs": {"host": "A"}},

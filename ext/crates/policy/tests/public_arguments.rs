@@ -1,7 +1,7 @@
 //! Calls every command of the public contract with every value that its argument formats name.
 //!
 //! `tests/conformance/public/` has the contract (`commands.json`), example values of the formats
-//! that are not lists of words (`values.json`) and the differences on purpose (`differences.json`).
+//! that are not lists of words (`values.json`) and the intended differences (`differences.json`).
 
 #![allow(clippy::unwrap_used)] // Helpers of the test panic on errors.
 

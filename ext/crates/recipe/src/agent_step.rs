@@ -1,8 +1,8 @@
 //! The step of a recipe that runs the agent of the run: its arguments as the fields of a task, and
 //! the plugins that it requires.
 //!
-//! A task has one meaning, however it is given. So this module only gives the arguments the names
-//! of the fields of a task; `normalise_task` and `read_task` of the crate `policy` read them.
+//! This module only renames the arguments to fields of a task. `normalise_task` and `read_task` of
+//! the crate `policy` read these fields, as they do for every other task.
 
 use crate::layout;
 use crate::model::{Recipe, Step};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, schema_id};
 use wp_codebox_policy::{Handler, arg_value, descriptor};
 
-/// Names under which other systems register their default agent, and that of the built-in agent.
+/// Names of the built-in agent, and names that other systems give their default agent.
 const DEFAULT_AGENTS: [&str; 4] = [
     "built-in",
     "sandbox-agent",
@@ -184,8 +184,8 @@ fn component(value: &str) -> Result<String, String> {
     Ok(slug.to_owned())
 }
 
-/// Returns the slugs in a JSON list of slugs and of `{slug}`. Values that are no JSON list are
-/// refused elsewhere.
+/// Returns the slugs in a JSON list whose rows are slugs, or objects with `slug` or `path`. Values
+/// that are no JSON list are refused elsewhere.
 fn contracts(value: &str) -> Vec<Result<String, String>> {
     let rows: Vec<Value> = serde_json::from_str(value).unwrap_or_default();
     let member = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);

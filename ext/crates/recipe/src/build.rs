@@ -24,7 +24,7 @@ pub enum BuildKind {
     RuntimePackageRun,
 }
 
-/// Members of every kind of options: name and place in the recipe.
+/// Options that every kind accepts: name, and path of the recipe's member that gets the value.
 const COMMON: &[(&str, &str)] = &[
     ("name", "$.runtime.name"),
     ("wp", "$.runtime.wp"),
@@ -51,7 +51,7 @@ const COMMON: &[(&str, &str)] = &[
     ("metadata", "$.metadata"),
 ];
 
-/// Members of the built step.
+/// Options that become members of the built step.
 const STEP: &[&str] = &["timeoutMs", "allowFailure", "advisory"];
 
 impl BuildKind {
@@ -163,7 +163,7 @@ impl<'a> Building<'a> {
             self.step.insert(name, value.clone());
             return;
         }
-        // The recipe's name and the ability's name would be the same option.
+        // The option `name` is the recipe's name, so it never sets an argument `name`.
         if let Some(arg) = self
             .accepted()
             .iter()
@@ -346,8 +346,8 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Reads a `runtime-package-task/v1`: its agent bundle is imported, and the workflow is an
-    /// ability.
+    /// Reads a `runtime-package-task/v1`: the run imports its agent bundle, and the step calls the
+    /// ability that its workflow names.
     fn package(&mut self) {
         let mut need = |name: &'static str, parts: &[&str]| -> Option<&'a Value> {
             let found = self.own(name).map(|(value, _)| value);
@@ -395,7 +395,7 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Returns the input of the specification with the members of the option `input` over it.
+    /// Returns the input of the specification, overridden by the members of the option `input`.
     fn merged_input(&self, of_spec: &Value) -> Map<String, Value> {
         let mut merged = of_spec.as_object().cloned().unwrap_or_default();
         let given = self.args.iter().find_map(|arg| arg.strip_prefix("input="));

@@ -50,7 +50,7 @@ string_enum! {
         InvalidDistributionSetupArtifactName = "invalid-distribution-setup-artifact-name",
         /// A host of an external service is invalid.
         InvalidExternalServiceHost = "invalid-external-service-host",
-        /// The id of an external service is invalid.
+        /// Never reported: an invalid id of an external service is `invalid-recipe`.
         InvalidExternalServiceId = "invalid-external-service-id",
         /// A secret of an external service is not listed in `inputs.secretEnv`.
         InvalidExternalServiceSecretEnv = "invalid-external-service-secret-env",
@@ -64,7 +64,8 @@ string_enum! {
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
         /// A fixture user has a login, email address or role that WordPress does not accept.
         InvalidFixtureUser = "invalid-fixture-user",
-        /// An agent bundle has both a source and a document, or a slug or token that cannot be used.
+        /// An agent bundle has both a source and a document, or a slug or token that cannot be
+        /// used.
         InvalidAgentBundle = "invalid-agent-bundle",
         /// A constant of `wp-config.php` has an invalid name or one reserved for the runtime.
         InvalidPluginRuntimeDefine = "invalid-plugin-runtime-define",
@@ -163,7 +164,8 @@ string_enum! {
 
         /// The recipe has more services, or more of a kind, than a guest runs.
         NativeRuntimeServiceBudgetExceeded = "native-runtime-service-budget-exceeded",
-        /// A source is remote and would have to be downloaded, which runs never do.
+        /// A source would have to be downloaded: a plugin or WordPress, which runs never download,
+        /// or a package of a blueprint from a host that the policy does not open.
         NetworkDownloadsDisabled = "network-downloads-disabled",
         /// A path that must be a directory is something else.
         NotDirectory = "not-directory",
@@ -201,11 +203,12 @@ string_enum! {
         UnsupportedBlueprint = "unsupported-blueprint",
         /// The backend does not support the command of a step or probe.
         UnsupportedCommand = "unsupported-command",
-        /// A list of components in the member `component_manifest` is not supported.
+        /// A component in `component_manifest` has no source and is no plugin of
+        /// `inputs.extra_plugins`.
         UnsupportedComponentManifest = "unsupported-component-manifest",
-        /// Running Composer during preparation is not supported.
+        /// A plugin lacks packages that Composer would have to install, which runs never do.
         UnsupportedComposerInstall = "unsupported-composer-install",
-        /// Replacing a Composer package of a plugin is not supported.
+        /// The plugin's directory does not contain the Composer package that an overlay replaces.
         UnsupportedDependencyOverlay = "unsupported-dependency-overlay",
         /// Seeded rows cannot get the ids that the recipe requires.
         UnsupportedDeterministicSiteSeedIds = "unsupported-deterministic-site-seed-ids",
@@ -213,32 +216,36 @@ string_enum! {
         UnsupportedDiagnostics = "unsupported-diagnostics",
         /// Fuzz runs are not supported.
         UnsupportedFuzzRun = "unsupported-fuzz-run",
-        /// Setting the heap size of Node on the host is not supported.
+        /// Never reported: a notice says that the heap size of Node on the host has no effect.
         UnsupportedHostNodeHeap = "unsupported-host-node-heap",
-        /// An inherited connector or setting needs something of the host's site that the recipe does not contain.
+        /// An inherited connector or setting needs something of the host's site that the recipe
+        /// does not contain.
         UnsupportedInheritance = "unsupported-inheritance",
-        /// The type, access, phase or git options of a mount are not supported.
+        /// Guests cannot write to this mount of a single file, or the mount or workspace cannot
+        /// have the git repository that the recipe wants.
         UnsupportedMount = "unsupported-mount",
-        /// The distribution requires its WordPress at a path that the guest does not have.
+        /// The distribution requires its WordPress, or a file that starts it, at a path that the
+        /// guest does not have.
         UnsupportedPath = "unsupported-path",
         /// The host's PHP does not have a PHP extension that the recipe requires.
         UnsupportedPhpExtension = "unsupported-php-extension",
-        /// Validating an artifact against a schema is not supported.
+        /// An artifact has an inline schema; only the id of a schema is supported.
         UnsupportedPayloadSchema = "unsupported-payload-schema",
         /// The host does not have the PHP version that the recipe requires.
         UnsupportedPhpVersion = "unsupported-php-version",
-        /// PHP settings that apply only before WordPress starts are not supported.
+        /// Never reported: PHP settings that apply before WordPress starts are supported.
         UnsupportedPluginRuntimeBootstrapIni = "unsupported-plugin-runtime-bootstrap-ini",
         /// A step that sets plugins up uses a command that is not permitted there.
         UnsupportedPluginRuntimeSetupCommand = "unsupported-plugin-runtime-setup-command",
         /// Route aliases (further hosts or paths under which a target is reached) are not
         /// supported.
         UnsupportedRouteAlias = "unsupported-route-alias",
-        /// A WordPress in an archive is not supported; it must be unpacked in a directory.
+        /// The recipe names both an archive and a directory of WordPress.
         UnsupportedRuntimeAssets = "unsupported-runtime-assets",
-        /// Runtime overlay bundles are not supported.
+        /// A runtime overlay, or a part of it such as a patch of WordPress's core, is not
+        /// supported.
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
-        /// A recipe cannot open a preview of the guest's site.
+        /// The preview that a workload requests has an unsupported member or value.
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
         /// A service has a setting that only services outside of the guest have.
         UnsupportedExternalRuntimeServiceOption = "unsupported-external-runtime-service-option",
@@ -250,24 +257,25 @@ string_enum! {
         UnsupportedRuntimeServiceKind = "unsupported-runtime-service-kind",
         /// A service is to run in a container or outside of the guest.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
-        /// Mounting a file layer below the guest's WordPress is not supported.
+        /// A workload mounts a file layer below the guest's WordPress, which is not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
-        /// More than one PHP worker is not supported.
+        /// Never reported: a notice says that a number of PHP workers has no effect.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// A service fake is to be loaded in another way than as a must-use plugin, or declares an
-        /// artifact of its side effects.
+        /// The artifact with the side effects of a service fake has no normalised guest path.
         UnsupportedServiceFake = "unsupported-service-fake",
-        /// The type of a setup artifact (e.g. a database dump) is not supported.
+        /// Never reported: the grammar permits only supported types of setup artifacts.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",
         /// The requested multisite network cannot be created.
         UnsupportedSiteSeedMultisiteBootstrap = "unsupported-site-seed-multisite-bootstrap",
-        /// The host does not have the parent site from which a site seed would be copied.
+        /// The parent site from which a site seed is copied does not exist or cannot be read, or
+        /// its content is requested in another format than JSON.
         UnsupportedSiteSeedSource = "unsupported-site-seed-source",
-        /// Packages that are built from a source directory are not supported.
+        /// A source package has a pattern in `deny` or `allow`, or an artifact, that is not
+        /// supported.
         UnsupportedSourcePackage = "unsupported-source-package",
         /// The kind of a startup probe is not supported.
         UnsupportedStartupProbe = "unsupported-startup-probe",
-        /// A guest without an installed WordPress is not supported.
+        /// Never reported: a notice says that the guest's WordPress was already installed.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
         /// The host does not have the WordPress version that the recipe requires.
         UnsupportedWordpressVersion = "unsupported-wordpress-version",

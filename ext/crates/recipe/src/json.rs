@@ -15,7 +15,8 @@ pub const MAX_RECIPE_DEPTH: usize = 64;
 /// Maximum number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;
 
-/// Parses the JSON text of a recipe or workload; reports every problem as an issue `invalid-recipe`.
+/// Parses the JSON text of a recipe or workload; reports every problem as an issue
+/// `invalid-recipe`.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
     if bytes.len() > MAX_RECIPE_BYTES {
@@ -43,8 +44,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     }
 }
 
-/// Sets the member of an object at a path such as `$.inputs.mounts`; objects on the way are made. Does
-/// nothing if a value on the way is not an object.
+/// Sets the member of an object at a path such as `$.inputs.mounts`, and creates the objects that
+/// are missing on the way. Does nothing if a value on the way is not an object.
 pub(crate) fn set(object: &mut Map<String, Value>, path: &str, value: Value) {
     let mut names: Vec<&str> = path.trim_start_matches("$.").split('.').collect();
     let Some(last) = names.pop() else { return };

@@ -59,9 +59,10 @@ impl PlacedStep<'_> {
     }
 
     /// Returns the files of the host that must be copied into the guest, because arguments name
-    /// them: `code-file=path`, `source-screenshot=path` and others, and `name=@path` where the command accepts a
-    /// file. A path below `/workspace`, `/wordpress` or the directory of copied files is already a
-    /// guest path, and `files/…` names a file that an earlier step stored; both are not returned.
+    /// them: `code-file=path`, `source-screenshot=path` and others, and `name=@path` where the
+    /// command accepts a file. A path below `/workspace`, `/wordpress` or the directory of copied
+    /// files is already a guest path, and `files/…` names a file that an earlier step stored; both
+    /// are not returned.
     #[must_use]
     pub fn files(&self) -> Vec<StepFile<'_>> {
         let Some(found) = wp_codebox_policy::descriptor(&self.step.command) else {
@@ -199,8 +200,9 @@ pub(crate) fn probes(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Returns the arguments that an agent step inherits: provider and model of the recipe's first
-/// connector that has one, or of the one with the step's provider. What the step states stays.
+/// Returns the arguments that an agent step without a model inherits from a connector: provider and
+/// model of the recipe's first connector that has one of them, or, if the step has a provider, the
+/// model of the first connector with that provider.
 pub(crate) fn inherited_args(recipe: &Recipe, call: &CommandCall) -> Vec<String> {
     let connectors = recipe.inputs.inheritance.iter().flat_map(|i| &i.connectors);
     if call.command != AGENT_STEP || arg_value(call, "model").is_some() {
@@ -377,8 +379,8 @@ pub(crate) fn plugin_subdir(plugin: &ExtraPlugin) -> Option<&str> {
     (!matches!(subdir, "" | ".")).then_some(subdir)
 }
 
-/// Returns the source that a plugin is taken from. `sourcePath` names what was prepared of a
-/// `source` that is not on this host.
+/// Returns the source that a plugin is taken from. `sourcePath` is a prepared copy on this host,
+/// for a `source` that is remote or missing.
 fn own_source<'a>(plugin: &'a ExtraPlugin, sources: &dyn Sources) -> &'a str {
     match (plugin.source.as_deref(), plugin.source_path.as_deref()) {
         (Some(source), Some(prepared)) => match plugin_source(source, sources) {

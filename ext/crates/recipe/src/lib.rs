@@ -1,6 +1,5 @@
-//! Workspace recipes `wp-codebox/workspace-recipe/v1`: parsing, validation and planning; and
-//! sandbox profiles `wp-codebox/sandbox-profile/v1`; and workloads and lists of options, which become
-//! recipes.
+//! Parses, validates and plans workspace recipes, `wp-codebox/workspace-recipe/v1`; parses sandbox
+//! profiles, `wp-codebox/sandbox-profile/v1`; converts workloads and lists of options to recipes.
 //!
 //! All functions are pure. `parse` reads a recipe strictly; `validate` checks it against the
 //! command registry, the runtime policy and the host facts from [`Sources`]; `plan` describes it

@@ -12,7 +12,8 @@ use wp_codebox_contracts::{AgentBundle, GitChoice, Service};
 /// Free-form data of the recipe's author; it has no effect on the run.
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
-/// `true`: the file's values must be redacted. The grammar accepts no other value.
+/// `true`: values in the file of a user session must be redacted. The grammar accepts no other
+/// value.
 type Redaction = bool;
 
 /// Types whose field is omitted on serialization for certain values: `None`, an empty list, an
@@ -290,7 +291,8 @@ records! {
     }
     /// Which tables are emptied before a dump is imported.
     DatabaseReset { strategy: Option<ResetStrategy>, #[serde(default)] tables: Vec<String> }
-    /// Connectors and settings that the recipe wants to inherit from the site that requests the run.
+    /// Connectors and settings that the recipe wants to inherit from the site that requests the
+    /// run.
     InheritanceRequest { #[serde(default)] connectors: Vec<String>, #[serde(default)] settings: Vec<String> }
     /// Connectors and settings as the site that requests the run has resolved them.
     Inheritance { #[serde(default)] connectors: Vec<InheritedConnector>, #[serde(default)] settings: Vec<InheritedSetting> }

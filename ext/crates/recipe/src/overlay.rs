@@ -33,8 +33,7 @@ pub(crate) struct Prelude {
     pub content: Content,
 }
 
-/// Calls `each` with the JSON path and the value of every row of the list `name` in the overlays'
-/// bundles.
+/// Returns the JSON path and the value of every row of the list `name` in the overlays' bundles.
 fn rows<'a>(recipe: &'a Recipe, name: &str) -> Vec<(String, &'a Value)> {
     let mut all = Vec::new();
     for (at, overlay) in recipe.runtime.overlays.iter().enumerate() {

@@ -1,12 +1,13 @@
-//! Plugins that a recipe adds beside `inputs.extra_plugins`, and directories that it copies.
+//! Plugins that a recipe adds beside `inputs.extra_plugins`, and host directories that it copies or
+//! that replace Composer packages.
 
 use crate::model::{ExtraPlugin, LoadAs, Recipe};
 use crate::places::normal;
 use serde_json::Value;
 
 /// Returns all plugins that the run adds, with their JSON paths: `inputs.extra_plugins`, then the
-/// components of `inputs.component_manifest` that have a source and are not among them. A manifest
-/// also describes plugins that the recipe adds itself.
+/// components of `inputs.component_manifest` that have a source. Components that describe a plugin
+/// of `inputs.extra_plugins` are left out.
 pub(crate) fn plugins(recipe: &Recipe) -> Vec<(String, ExtraPlugin)> {
     let own = recipe.inputs.extra_plugins.iter().enumerate();
     let mut all: Vec<(String, ExtraPlugin)> = own

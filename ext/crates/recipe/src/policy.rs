@@ -25,8 +25,8 @@ pub enum PolicyChoice<'a> {
 /// Command id that a policy must contain before a browser step may run JavaScript of the recipe.
 const EVALUATE: &str = "wordpress.browser-actions.evaluate";
 
-/// Returns whether a browser step of the call runs JavaScript. Steps in a file are not read here, so
-/// they count as if one did.
+/// Returns whether a browser step of the call runs JavaScript. True if the steps are in a file,
+/// because files are not read here.
 fn runs_script(call: &CommandCall) -> bool {
     let evaluates = |step: &Value| {
         let mut names = ["kind", "action", "type"].iter();
@@ -130,12 +130,12 @@ pub(crate) fn may_download(policy: &RuntimePolicy, host: &str) -> bool {
     (preset && WORDPRESS_ORG.contains(&host)) || opens(policy, host) != Opened::Nothing
 }
 
-/// Derives a policy from a recipe. It opens only the hosts that the distribution declares, or, if
-/// the host allows downloads, those from which a blueprint installs, allows
-/// only the recipe's commands, and permits secrets only if the caller has a secret that the recipe
-/// names. A secret that no open host may receive is exposed to the guest: its programs get the value
-/// itself as environment variable, which is the only use that the recipe can mean. It is not exposed if
-/// the recipe binds it to hosts and opens only others.
+/// Derives a policy from a recipe. It opens only the hosts that the distribution declares and, if
+/// the host allows downloads, those from which a blueprint installs. It allows only the recipe's
+/// commands, and permits secrets only if the caller has a secret that the recipe names. A secret
+/// that no open host may receive is exposed to the guest: its programs get the value itself as
+/// environment variable, which is the only use that the recipe can mean. It stays hidden if the
+/// recipe binds it to hosts and the policy opens only other hosts.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut commands = commands(recipe, sources);

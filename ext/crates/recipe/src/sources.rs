@@ -79,8 +79,8 @@ pub fn version_fits(version: &str, wanted: &str) -> bool {
 }
 
 /// Returns whether `version` fits the selector `wanted` of a recipe: a version or series as in
-/// [`version_fits`]; `latest`, which every version fits; or `trunk`, `nightly` or `beta`, which only
-/// pre-releases fit.
+/// [`version_fits`]; `latest`, which every version fits; or `trunk`, `nightly` or `beta`, which
+/// only pre-releases fit.
 #[must_use]
 pub fn selector_fits(version: &str, wanted: &str) -> bool {
     let before = |words: &[&str]| {
@@ -149,8 +149,8 @@ pub trait Sources {
     fn plugin_file(&self, path: &str) -> Option<String>;
     /// Returns whether a secret is available, never its value.
     fn secret(&self, name: &str) -> SecretStatus;
-    /// Returns the content of the parent site that a seed selects, as a fixture, or why it cannot be
-    /// read, in one sentence.
+    /// Returns the content of the parent site that a seed selects, as a fixture, or why it cannot
+    /// be read, in one sentence.
     fn parent_content(&self, seed: &SiteSeed) -> Result<String, String>;
 
     /// Returns whether the host lets a run download plugins and themes that a recipe names.

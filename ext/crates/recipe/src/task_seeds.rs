@@ -11,7 +11,8 @@ use crate::validate;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Members of a seed of a task. A recipe's seed has more, which need a recipe's other fields.
+/// Members of a seed of a task. A seed of a recipe has further members, which depend on other
+/// fields of the recipe.
 const MEMBERS: [&str; 3] = ["type", "name", "scopes"];
 /// Place of the seeds in the recipe that is validated.
 const PLACE: &str = "$.inputs.siteSeeds";
@@ -52,7 +53,8 @@ pub fn task_seeds(rows: &[Value]) -> Result<Vec<SiteSeed>, ErrorBody> {
     }
 }
 
-/// Checks the type and the names of the members, whose messages for recipes would not fit a task.
+/// Checks the seed's type and the names of its members. The validation of recipes also finds these
+/// faults, but its messages would not fit a task.
 fn check_members(at: &str, row: &Value) -> Result<(), ErrorBody> {
     let refuse = |code, field: String, rule: &str| {
         let message = format!("{field} {rule}");
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_seed_of_a_task_is_refused_by_its_code_and_field() {
+    fn invalid_seed_of_a_task_is_refused_with_its_code_and_field() {
         let posts = json!({"posts": {"maxRecords": 1}});
         assert!(task_seeds(&[seed(posts.clone())]).is_ok());
         let with = |name: &str, value: Value| {

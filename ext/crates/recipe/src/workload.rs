@@ -1,6 +1,6 @@
 //! Workloads, `wp-codebox/wordpress-workload-run/v1`: commands and their inputs in one document.
 //!
-//! A workload is translated to a recipe, so that both have the same rules and the same execution.
+//! A workload is converted to a recipe, so that both have the same rules and the same execution.
 //! Issues name the field of the workload, not that of the recipe.
 
 use crate::blueprint::blueprint;
@@ -42,7 +42,7 @@ pub struct WorkloadPreview {
     pub public_url: Option<String>,
 }
 
-/// A workload, translated to a recipe.
+/// A workload, converted to a recipe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// The document as the caller gave it.
@@ -68,7 +68,7 @@ struct Places {
 }
 
 /// Reads a workload. The issues are all deviations from the format and all parts that this backend
-/// does not support without regard to the host; `validate` checks the recipe against the host.
+/// supports on no host; `validate` checks the recipe against the host.
 ///
 /// # Errors
 /// The issues, with the paths of the workload.
@@ -162,7 +162,7 @@ impl Translation {
 
     fn take(&mut self, name: &str, value: &Value) {
         let path = member("$", name);
-        // An empty list of steps is an issue of the recipe's grammar.
+        // An empty `steps` is not skipped, because the recipe's grammar refuses it.
         if is_empty(value) && name != "steps" {
             return;
         }
@@ -191,7 +191,7 @@ impl Translation {
         }
     }
 
-    /// Takes the environment variables; numbers and truth values become texts.
+    /// Takes the environment variables; numbers and booleans become texts.
     fn environment(&mut self, value: &Value) {
         let mut value = value.clone();
         for (_, value) in value.as_object_mut().into_iter().flatten() {
@@ -393,7 +393,7 @@ fn name_by_path(row: &mut Value) {
 }
 
 impl Places {
-    /// Translates the path of an issue from the recipe to the workload.
+    /// Converts the path of an issue from the recipe to the workload.
     fn locate(&self, mut issue: Issue) -> Issue {
         if let Some(path) = self.path(&issue.path) {
             issue.path = path;
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_workload_become_the_same_members_of_a_recipe() {
+    fn workload_members_become_the_corresponding_recipe_members() {
         let given = read(&with(&json!({
             "wordpress_version": "7.1",
             "blueprint": {"siteOptions": {"blogname": "A"}, "steps": [{"step": "login"}]},
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_of_a_later_blueprint_step_names_the_step_in_its_own_document() {
+    fn issue_of_a_post_runtime_blueprint_step_has_the_path_of_the_step_in_the_workload() {
         let given = read(&with(&json!({
             "blueprint": {"steps": [{"step": "login"}]},
             "post_runtime_blueprint": {"steps": [{"step": "login"}, {"step": "resetData"}]},

@@ -82,7 +82,7 @@ fn name(request: &LiveRequest) -> &'static str {
 }
 
 #[test]
-fn examples_of_the_profile_schema_are_accepted_or_refused_as_named() {
+fn profile_schema_examples_are_accepted_if_named_valid_and_refused_otherwise() {
     let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../abilities/schemas/examples/sandbox-profile");
     let mut seen = BTreeSet::new();

@@ -69,7 +69,8 @@ const DESCRIPTIVE: &[&str] = &[
     "inputs.fixtureDatabases.metadata",
     // The domains are compared with the address that every guest has.
     "inputs.siteSeeds.bootstrap.domains",
-    // Only the names of secrets are used; the rest describes where the site found a connector.
+    // Only a connector's names of secrets have an effect here. Its provider and model change an
+    // agent step, which `everything()` does not contain.
     "inputs.inherit",
     "inputs.inheritance.connectors.name",
     "inputs.inheritance.connectors.status",
@@ -87,7 +88,7 @@ const DESCRIPTIVE: &[&str] = &[
     "inputs.siteSeeds.bootstrap.multisite.install",
     "inputs.siteSeeds.bootstrap.multisite.sites.domain",
     "runtime.assets",
-    // A notice says that they have no effect or another one.
+    // A notice of the run says which effect `hostNodeHeap` and `preview` have.
     "runtime.hostNodeHeap.maximumMiB",
     "runtime.hostNodeHeap.minimumMiB",
     "runtime.preview.bind",
@@ -311,7 +312,7 @@ fn members(value: &Value, at: &str, all: &mut Vec<String>) {
             for (name, value) in rows {
                 let at = format!("{at}/{name}");
                 all.push(at.clone());
-                // The content of these is free.
+                // These members may contain arbitrary JSON, so the grammar has no fields in them.
                 let is_free = ["metadata", "equals", "blueprint"].contains(&name.as_str())
                     || name == "bundle" && at.contains("/agent_bundles/");
                 if !is_free {

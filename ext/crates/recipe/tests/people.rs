@@ -1,5 +1,5 @@
-//! Tests people and data of recipes: users, sessions, actors, dumps, seeds, secrets, agent bundles and
-//! inherited connectors.
+//! Tests people and data of recipes: users, sessions, actors, dumps, seeds, secrets, agent bundles
+//! and inherited connectors.
 //!
 //! The schema drives the first test: each property of these sections is accepted once, and refused
 //! once with its path. A second table has the faults that a schema cannot express.
@@ -30,8 +30,8 @@ const SECTIONS: &[&str] = &[
     "secretEnv",
 ];
 
-/// Returns inputs that use every property of the sections. What one entry cannot have at the same
-/// time is in a second one.
+/// Returns inputs that use every property of the sections. Properties that exclude each other are
+/// in separate entries.
 fn everything() -> Value {
     let rows = json!({"ids": [1], "maxRecords": 3});
     json!({
@@ -108,8 +108,8 @@ fn found(inputs: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Collects the schema of every property below `schema`, with the pointer of its first occurrence in
-/// `value`; `None` if the value lacks it.
+/// Collects the schema of every property below `schema`, with the pointer of its first occurrence
+/// in `value`; `None` if the value lacks it.
 fn properties(
     schema: &Value,
     value: Option<(&Value, String)>,
@@ -122,7 +122,7 @@ fn properties(
         }
     }
     if schema["items"].is_object() {
-        // Later entries have properties that the first one cannot have at the same time.
+        // Properties that exclude each other are in separate entries, so every entry is searched.
         let rows = value
             .as_ref()
             .and_then(|(value, at)| Some((value.as_array()?, at)));
@@ -175,7 +175,7 @@ fn path(pointer: &str) -> String {
 }
 
 #[test]
-fn each_property_of_people_and_data_is_accepted_once_and_refused_once_with_its_path() {
+fn each_people_and_data_property_is_accepted_and_refused_with_its_path_if_its_type_is_wrong() {
     let inputs = everything();
     assert_eq!(found(&inputs), []);
     let schema = recipe_schema();
@@ -595,7 +595,7 @@ fn secret_bound_to_hosts_is_refused_if_the_recipe_opens_only_other_hosts() {
     let other = bound("b.example.org");
     assert_eq!(lowered(&other, &host).policy.expose_secrets, [""; 0]);
     assert_eq!(issues(&other, &host, PolicyChoice::Derived).len(), 1);
-    // Control: its own host is open.
+    // Control: with its own host open, the secret is accepted.
     assert_eq!(
         issues(&bound("a.example.org"), &host, PolicyChoice::Derived),
         []
@@ -667,7 +667,7 @@ fn derived_policy_permits_page_scripts_only_to_a_recipe_whose_steps_run_one() {
 }
 
 #[test]
-fn agent_step_without_a_model_gets_that_of_the_inherited_connector() {
+fn agent_step_without_a_model_gets_the_model_of_an_inherited_connector() {
     let args = |args: Value| {
         let connectors = json!([
             {"name": "a", "status": "available", "secretEnv": ["OTHER_KEY"]},

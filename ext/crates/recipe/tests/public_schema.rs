@@ -1,6 +1,6 @@
 //! Each property of the public recipe schema, in the sections `runtime`, `distribution`, mounts,
-//! workspaces, plugins, components and packages: a right value is accepted or refused by name, and a
-//! value of a wrong type is refused with its path.
+//! workspaces, plugins, components and packages: a right value is accepted or refused by name, and
+//! a value of a wrong type is refused with its path.
 //!
 //! Rows come from the schema itself, so a property that the grammar lacks fails here.
 
@@ -12,7 +12,7 @@ use common::{FakeHost, base, issues};
 use serde_json::{Map, Value, json};
 use wp_codebox_recipe::{PolicyChoice, parse};
 
-/// Definition of the schema, place of its object in a recipe, and path of that place.
+/// Name of each definition in the public schema, and JSON pointer to its object in a recipe.
 const PLACES: &[(&str, &str)] = &[
     ("runtime", "/runtime"),
     ("runtimePreview", "/runtime/preview"),
@@ -241,7 +241,7 @@ impl Schema {
         let mut object = Map::new();
         let required = schema["required"].as_array().into_iter().flatten();
         let mut names: Vec<&str> = required.map(|r| r.as_str().unwrap()).collect();
-        // One of the alternatives `source` and `sourcePath` or `contents` must be there.
+        // The object needs at least one of `source`, `sourcePath` and `contents`.
         if schema["anyOf"].is_array()
             && with.is_none_or(|w| !["source", "sourcePath", "contents"].contains(&w))
         {
@@ -320,7 +320,8 @@ fn path_of(place: &str, property: &str) -> String {
     format!("{path}.{property}")
 }
 
-/// Calls `each` with the definition, the place, the property and its schema.
+/// Calls `each` with the definition, the place, the property and its schema. Returns the number of
+/// calls.
 fn properties(schema: &Schema, mut each: impl FnMut(&str, &str, &str, &Value)) -> usize {
     let mut count = 0;
     for (definition, place) in PLACES {
@@ -453,7 +454,7 @@ fn compatibility_page_lists_exactly_the_properties_that_validation_refuses() {
         .flat_map(|row| row["names"].as_array().unwrap())
         .map(|name| name.as_str().unwrap())
         .collect();
-    // Of overlays only the kind of the example is refused.
+    // The property `overlays` is not refused as a whole, only the kind that `chosen` returns.
     let whole = REFUSED.iter().filter(|(d, p, code)| {
         code.starts_with("unsupported-") && (*d, *p) != ("runtime", "overlays")
     });

@@ -74,9 +74,9 @@ pub struct LiveEnd {
     pub reason: String,
     /// Run time of the program in milliseconds.
     pub duration_ms: u64,
-    /// Whether the end of the output was dropped because a background process of the program
-    /// kept printing. In results of `Sandbox::ask()` it is also true if the output was longer
-    /// than the result can hold.
+    /// Whether the end of the output was dropped because a background process of the program kept
+    /// printing. In results of the PHP method `Sandbox::ask()` it is also true if the output was
+    /// longer than the result can hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_truncated: bool,
 }

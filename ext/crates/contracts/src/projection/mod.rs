@@ -1,8 +1,8 @@
 //! Conversion of stored documents to other formats: a run result to the documents about its task,
 //! and journal events to events of an agent's event bus and to server-sent events.
 //!
-//! A conversion has no state. That of an event gives one event or none. The journal remains the
-//! complete record; readers who need an omitted event read the journal.
+//! Conversions have no state. An event becomes one event or none. The journal remains the complete
+//! record; readers who need an omitted event read the journal.
 
 mod agent_task;
 mod bus;

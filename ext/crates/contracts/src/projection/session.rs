@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn session_id_of_a_call_is_the_callers_or_else_a_new_one() {
+    fn session_id_of_the_caller_is_used_and_a_new_one_if_the_caller_gives_none() {
         let input = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let new = || Ok("new".to_owned());
         assert_eq!(session_id(&input("{}"), new).unwrap(), "new");

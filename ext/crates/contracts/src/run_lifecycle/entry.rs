@@ -157,10 +157,10 @@ fn cleanup(view: &RunView, seen: &RunObservations) -> LifecycleCleanup {
         },
         (RunStatus::Ended, _, ScratchState::Gone) => (C::Succeeded, 1),
         (RunStatus::Ended, Some(_), ScratchState::Present) => (C::Failed, 1),
-        // The supervisor writes the final record before it removes the scratch directory.
+        // The supervisor stores the final state of the run before it removes the scratch directory.
         (RunStatus::Ended, Some(_), ScratchState::Unsettled) => (C::Running, 1),
-        // The supervisor died: the process that settles the run's record also removes its
-        // scratch directory.
+        // The supervisor died: the process that then completes the run's stored state also removes
+        // its scratch directory.
         (RunStatus::Ended, None, ScratchState::Present | ScratchState::Unsettled) => {
             (C::Running, 1)
         }
@@ -198,10 +198,10 @@ pub struct RunRegistryEntry {
     pub lifecycle: RunLifecycle,
     /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// RFC 3339 timestamp of the last write to the run's record.
+    /// RFC 3339 timestamp of the last change of the run's stored state.
     pub updated_at: String,
-    /// RFC 3339 timestamp at which a running run was last seen alive, or at which the record of an
-    /// ended run was last written.
+    /// RFC 3339 timestamp at which a running run was last seen alive, or at which the stored state
+    /// of an ended run last changed.
     pub heartbeat_at: String,
     /// The requesting user or program, and the goal, redacted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 string_enum! {
     /// State of a run.
     pub enum RunState {
-        /// The run waits to start. No run is ever in this state.
+        /// The run waits until a node of its cluster claims it. A run on this host is never in this
+        /// state.
         Queued = "queued",
         /// The run's guest is being created.
         Booting = "booting",

@@ -111,7 +111,7 @@ pub fn assert_command(
     policy: &RuntimePolicy,
     call: &CommandCall,
 ) -> Result<&'static CommandDescriptor, CommandError> {
-    // Checked before the policy, which could not allow the call.
+    // This check comes first, because no policy can allow such a call.
     if descriptor(&call.command).is_some_and(|found| found.handler == Handler::Agent) {
         return Err(CommandError::StepOnly {
             command: call.command.clone(),
@@ -169,8 +169,8 @@ pub fn assert_step(
     Ok(found)
 }
 
-/// Returns whether a value is blank and the argument is optional and no text, so that the argument
-/// counts as not given. Commands that the supervisor reads itself take no blank values.
+/// Returns whether an argument counts as not given: its value is blank, it is optional, and its
+/// format is not text. False for commands of browsers and mails, which accept no blank values.
 #[must_use]
 pub fn is_blank_option(found: &CommandDescriptor, arg: &AcceptedArg, value: &str) -> bool {
     matches!(

@@ -13,8 +13,8 @@ const NO: [&str; 4] = ["0", "false", "no", "off"];
 pub enum Format {
     /// Any text.
     Text,
-    /// A command line, split by the rules of a shell. Arguments after it that have no accepted
-    /// name are further words.
+    /// A command line, split by the rules of a shell. Later arguments without an accepted name are
+    /// further words of the command line.
     CommandLine,
     /// A JSON document.
     Json,

@@ -25,8 +25,8 @@ pub fn target_call(call: &CommandCall) -> Option<CommandCall> {
     })
 }
 
-/// Returns whether a call exercises a block in the block editor of a browser. A program of the guest
-/// executes every other call of the same command.
+/// Returns whether a call exercises a block in the block editor of a browser. A program of the
+/// guest executes every other call of the same command.
 #[must_use]
 pub fn runs_block_editor(call: &CommandCall) -> bool {
     call.command == "wordpress.block-exercise"

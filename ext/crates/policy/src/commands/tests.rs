@@ -28,7 +28,7 @@ fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
 }
 
 #[test]
-fn agent_of_a_recipe_can_be_a_step_and_nothing_else() {
+fn agent_command_is_accepted_as_a_recipe_step_and_refused_as_a_call_or_target() {
     let all = everything();
     let agent = call("wp-codebox.agent-sandbox-run", &["task=x", "max-turns="]);
     assert!(assert_step(&all, &agent).is_ok());
@@ -54,7 +54,7 @@ fn agent_of_a_recipe_can_be_a_step_and_nothing_else() {
 }
 
 #[test]
-fn only_a_block_exercise_with_the_editor_mode_runs_in_the_editor() {
+fn block_exercise_runs_in_the_editor_only_with_mode_editor_insert_save() {
     let exercise = |mode| call("wordpress.block-exercise", &["block-name=core/code", mode]);
     assert!(runs_block_editor(&exercise("mode=editor-insert-save")));
     assert!(!runs_block_editor(&exercise("mode=render")));
@@ -92,7 +92,8 @@ fn workload_program_accepts_the_same_command_arguments_as_the_registry() {
     }
 }
 
-/// Values of an argument by its public format, as `tests/conformance/public/commands.json` names it.
+/// Returns sample values of an argument. `format` is its format in the public contract,
+/// `tests/conformance/public/commands.json`.
 fn public_samples(name: &str, format: &str) -> Vec<String> {
     let samples: &[&str] = match format {
         "JSON object" => &["{}", "{\"a\":{\"b\":[1]}}"],
@@ -115,7 +116,7 @@ fn public_samples(name: &str, format: &str) -> Vec<String> {
 }
 
 #[test]
-fn site_commands_accept_every_argument_of_their_public_form() {
+fn site_commands_accept_the_sample_values_of_their_public_arguments() {
     let public: serde_json::Value = serde_json::from_str(include_str!(
         "../../../../../tests/conformance/public/commands.json"
     ))
@@ -260,7 +261,7 @@ fn blank_value_of_an_optional_argument_counts_as_not_given() {
 }
 
 #[test]
-fn words_after_a_command_line_are_accepted_only_there() {
+fn arguments_without_a_name_are_accepted_only_after_a_command_line() {
     let policy = everything();
     for args in [
         &["command=option get", "home"][..],

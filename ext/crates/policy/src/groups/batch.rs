@@ -95,7 +95,8 @@ impl Batch {
         ])
     }
 
-    /// Returns `task-input/v1` of the task at this index, as far as the input of the batch gives it.
+    /// Returns `task-input/v1` of the task at this index, as far as the input of the batch gives
+    /// it.
     #[must_use]
     pub fn task_input(&self, at: usize) -> Value {
         task_document(&self.task(at).unwrap_or_default(), &Map::new())
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_names_the_directory_of_its_bundles_only_if_there_is_one() {
+    fn batch_result_has_a_bundle_directory_only_if_all_bundles_share_one() {
         let mut batch = read(json!({"tasks": ["a", "b", "c"]})).unwrap();
         let row = |path: &str| Map::from_iter([("artifacts".to_owned(), json!({"path": path}))]);
         assert!(!batch.answer(1).0.contains_key("artifacts"));

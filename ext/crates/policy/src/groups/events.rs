@@ -19,7 +19,7 @@ struct Event {
 
 impl FanoutEvents {
     /// Records the end of a worker from its result row, and its start if it started. `ended_at` is
-    /// the time of a row without `timings`.
+    /// the time to record for a row without `timings`.
     pub(super) fn worker(
         &mut self,
         id: &str,

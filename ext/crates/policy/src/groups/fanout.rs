@@ -176,7 +176,7 @@ impl Fanout {
 
     /// Records that a worker has ended with this result row, and sets `artifacts.namespace` in the
     /// row to the worker's id. `touched` (the files that the worker changed) counts only if the
-    /// worker completed. `ended_at` is the time of a row without `timings`.
+    /// worker completed. `ended_at` is the time to record for a row without `timings`.
     pub fn settle(
         &mut self,
         at: usize,

@@ -55,7 +55,8 @@ pub(super) fn merge_task(
             "{field} cannot be given for a single task of a batch or fan-out; leave it out of the task."
         )));
     }
-    // Before the shared fields are added, because those in a workload of the task must win over them.
+    // Unpacks a workload in the task before the shared fields are added, so that the workload's
+    // fields replace shared fields.
     let own = normalise_task(own)?;
     let replaced = |name: &str| {
         let groups = TOGETHER.iter().filter(|group| group.contains(&name));

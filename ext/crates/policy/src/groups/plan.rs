@@ -207,8 +207,8 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// Returns the plan as JSON for the member `plan` of the aggregation document. `id` is the id of
-    /// the fan-out.
+    /// Returns the plan as JSON for the member `plan` of the aggregation document. `id` is the id
+    /// of the fan-out.
     #[must_use]
     pub fn shown(&self, id: &str) -> Value {
         let rows = self.workers.iter().map(|worker| {

@@ -37,7 +37,7 @@ pub(super) struct Step {
     size: usize,
     /// Number of input bytes that were decoded.
     pub length: usize,
-    /// Whether the input had an escape sequence here.
+    /// Whether the decoded input was an escape sequence.
     pub escape: bool,
 }
 

@@ -2,9 +2,9 @@
 //! task, and trims texts and lists.
 //!
 //! A task may come as the fields of a task, as a whole `task-input/v1`, or inside
-//! `agent-workload/v1`. Fields beside such a document win over the document; lists are joined. Such a
-//! document may have members that are no fields of a task, as notes of the program that made it: they
-//! are left out, except program code, which is refused.
+//! `agent-workload/v1`. Fields given beside such a document replace those in the document; lists
+//! are joined. Members of the document that are no fields of a task are dropped, except program
+//! code, which is refused.
 
 use super::issues::Issues;
 use serde_json::{Map, Value, json};
@@ -98,7 +98,8 @@ const AGENT_WORKLOAD: &str = "wp-codebox/agent-workload/v1";
 pub fn normalise_task(input: Map<String, Value>) -> Result<Map<String, Value>, ErrorBody> {
     let mut issues = Issues::default();
     let mut task = input;
-    // The first document that could have given the goal, its member for that, and what it lacks.
+    // First document that could contain the goal: its name, its member for the goal, and the end of
+    // the error sentence if the goal is missing.
     let mut goalless = None;
     match schema(&task) {
         None => {
@@ -261,7 +262,8 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
     };
     merge(&mut task, runtime);
     if at.is_empty() {
-        // The other members are fields of a task beside the workload, and win over it.
+        // The input itself is the workload. Its other members are fields of the task and have
+        // precedence.
         merge(&mut given, task);
         return given;
     }
@@ -293,8 +295,8 @@ fn known(at: &str, document: &Map<String, Value>, names: &[&str], issues: &mut I
     }
 }
 
-/// Adds the fields of a document to a task. A field of the task wins, and in `context` each member
-/// of it; lists of [`JOINED`] are joined.
+/// Adds the fields of a document to a task. A field that the task already has stays, but lists of
+/// [`JOINED`] are joined, and `context` gets the members that it lacks.
 fn merge(task: &mut Map<String, Value>, lower: Map<String, Value>) {
     for (name, value) in lower {
         let joined = JOINED.contains(&name.as_str());

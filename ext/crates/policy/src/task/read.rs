@@ -15,9 +15,9 @@ const MAX_ROWS: usize = 256;
 /// [`ErrorCode::RawCodeForbidden`].
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
-/// Reads a task, after [`normalise_task`] for the fields of the caller. A field of `host` replaces that of `caller`, even if it is `null`. `caller` may
-/// contain only fields that every caller may set. `host` may in addition contain fields that only a
-/// host may set.
+/// Reads a task; [`normalise_task`] first brings the fields of the caller into one form. A field of
+/// `host` replaces that of `caller`, even if it is `null`. `caller` may contain only fields that
+/// every caller may set. `host` may in addition contain fields that only a host may set.
 ///
 /// # Errors
 /// Fails with the first issue; if there are several, its `data.issues` lists all of them.

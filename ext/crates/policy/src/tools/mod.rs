@@ -1,11 +1,11 @@
 //! Tools of the built-in agent loop: a table of all tools, and the rules that decide which of them
 //! an agent has.
 //!
-//! An agent has a tool if all of these hold: the tool is in the table (or the operator registered it
-//! as a WASI tool, or the parent process, which started the run, serves it), the tool policy allows and shows it, the caller's list of
-//! allowed tools names it, and the runtime policy allows what it needs in the guest. Each of these
-//! can only remove tools. `task.finish` and `task.blocked` only end the task and are always
-//! available.
+//! An agent has a tool if all of these conditions hold: the tool is in the table, is a WASI tool
+//! that the operator registered, or is served by the parent process, which started the run; the
+//! tool policy allows and shows it; the caller's list of allowed tools names it; the runtime policy
+//! allows what it needs in the guest. The last three can only remove tools. `task.finish` and
+//! `task.blocked` only end the task and are always available.
 
 mod check;
 mod refusal;

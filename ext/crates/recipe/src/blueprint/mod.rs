@@ -1,5 +1,5 @@
-//! Converts Playground blueprints: supported steps become steps of a recipe; unsupported parts are
-//! listed by name with the reason.
+//! Converts WordPress blueprints (JSON documents that describe how to set a site up): supported
+//! steps become steps of a recipe; unsupported parts are listed by name with the reason.
 //!
 //! Blueprints are written for a WordPress that runs in a browser and downloads packages. A recipe
 //! mounts packages of the host, and downloads others only if its policy opens their hosts. Parts
@@ -49,7 +49,7 @@ pub struct BlueprintRow {
     pub call: Option<Value>,
 }
 
-/// A blueprint translated to recipe steps, as far as its parts are supported.
+/// A blueprint converted to recipe steps, as far as its parts are supported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blueprint {
     /// One row for each part of the blueprint, in the order of the blueprint.
@@ -64,8 +64,8 @@ pub struct Blueprint {
     pub(crate) downloads: Vec<(String, String)>,
 }
 
-/// Translates a blueprint that no recipe contains, and checks each of its parts. It can install no
-/// plugins and themes: only a recipe says what a run mounts and which hosts it reaches.
+/// Converts a blueprint that is not part of a recipe, and checks each of its parts. It can install
+/// no plugins and themes: only a recipe says what a run mounts and which hosts it reaches.
 #[must_use]
 pub fn blueprint(document: &Metadata) -> Blueprint {
     let mut all = translated(document, None);
@@ -81,8 +81,9 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
             row.call = None;
             row.reason = Some(INSTALL.to_owned());
         }
-        // A recipe compares the versions with the host's, and reports that the policy decides about
-        // the network.
+        // For a recipe, validation compares the versions with the host's and reports that the
+        // policy decides about the network. Here neither is possible, so versions other than
+        // `latest` and features are refused.
         let versions = document.get("preferredVersions").and_then(Value::as_object);
         let latest = versions.is_none_or(|v| v.values().all(|v| v == "latest"));
         let open = !document.get("features").is_none_or(is_nothing);
@@ -97,7 +98,7 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
     all
 }
 
-/// Translates the blueprint of a recipe.
+/// Converts the blueprint of a recipe.
 pub(crate) fn in_recipe(document: &Metadata, sources: &dyn Sources) -> Blueprint {
     translated(document, sources.facts().theme.as_deref())
 }
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_playground_with_data_become_recipe_steps() {
+    fn blueprint_steps_with_data_become_recipe_steps() {
         let all = validated(json!({"steps": [
             {"step": "runSql", "sql": {"resource": "literal", "name": "a.sql", "contents": "SELECT 1"}},
             {"step": "importWxr", "file": {"resource": "vfs", "path": "/tmp/a.xml"}},

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::CommandCall;
 
-/// What installs a package.
+/// How a package gets into the guest.
 enum Origin {
     Mounted(PackageSource, String),
-    /// WP-CLI in the guest, from a slug or an address, through the bridge to this host.
+    /// WP-CLI in the guest downloads it through the egress bridge: slug or URL, and host.
     Download(String, String),
-    /// WP-CLI in the guest, from an archive that is there.
+    /// WP-CLI in the guest installs it from an archive in the guest: path of the archive.
     Archive(String),
 }
 

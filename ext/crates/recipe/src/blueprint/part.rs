@@ -1,4 +1,4 @@
-//! What a part of a blueprint is translated to, and the commands that steps become.
+//! What a part of a blueprint is converted to, and the commands that steps become.
 
 use super::package::Package;
 use crate::php_source::php_literal;
@@ -13,7 +13,7 @@ pub(super) struct Scope<'a> {
     pub downloads: Vec<(String, String)>,
 }
 
-/// What a part of a blueprint is translated to.
+/// What a part of a blueprint is converted to.
 pub(super) enum Part {
     Call(CommandCall),
     Constants(Map<String, Value>),
@@ -23,7 +23,7 @@ pub(super) enum Part {
 
 pub(super) type PartResult = Result<Part, String>;
 
-/// Refuses unknown members of an object: a step without them would do something else.
+/// Refuses unknown members of an object, because a step that ignored them could do something else.
 pub(super) fn check_members(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
     let given = value.as_object().into_iter().flat_map(Map::keys);
     match given

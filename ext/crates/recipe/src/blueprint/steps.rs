@@ -187,7 +187,7 @@ pub(super) fn installed(row: &Value) -> PartResult {
     })
 }
 
-/// Converts `runPHPWithOptions`, of whose options only the code has a meaning here.
+/// Converts `runPHPWithOptions`, whose options may be `code`, `scriptPath` and `env`.
 pub(super) fn php_options(row: &Value) -> PartResult {
     let options = row.get("options").unwrap_or(&Value::Null);
     check_members("options", options, &["code", "scriptPath", "env"])?;

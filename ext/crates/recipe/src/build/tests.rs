@@ -65,7 +65,7 @@ fn benchmark_of_a_directory_activates_its_plugin() {
         built["workflow"]["steps"][0]["args"],
         json!(["plugin-slug=shop", "iterations=3"])
     );
-    // A path without a name needs a slug.
+    // Without `pluginSlug`, the last part of the path must be a slug, and `..` is none.
     assert_eq!(
         paths(BuildKind::Bench, &json!({"source": ".."})),
         ["$.source", "$.pluginSlug"]
@@ -111,7 +111,7 @@ fn ability_is_a_name_or_an_object_with_its_input() {
 }
 
 #[test]
-fn package_is_imported_and_its_workflow_is_the_ability_with_both_inputs() {
+fn runtime_package_is_imported_and_its_workflow_is_called_with_merged_inputs() {
     let built = recipe(
         BuildKind::RuntimePackageRun,
         &json!({

@@ -47,8 +47,8 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         for (index, fake) in distribution.service_fakes.iter().enumerate() {
             match fake.load.unwrap_or(FakeLoad::MuPlugin) {
                 FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
-                // The file with the recipe's settings requires the first; the second is there for
-                // the recipe's own code.
+                // The settings file, which `wp-config.php` requires, loads a `PreBootstrap` fake.
+                // Code of the recipe itself must load a `Manual` fake.
                 FakeLoad::PreBootstrap | FakeLoad::Manual => {
                     stage(all, &fake.source, layout::staged_fake(index));
                 }

@@ -64,8 +64,8 @@ pub(super) fn add_users(recipe: &Recipe, workflow: &mut Workflow) {
         .push(prepared("fixture-user", 0, "users", call));
 }
 
-/// Adds a step that logs the users of all sessions in. It runs after the seeds, because a network of
-/// sites changes the cookies of WordPress.
+/// Adds a step that logs the users of all sessions in. It runs after the seeds, because a network
+/// of sites changes the cookies of WordPress.
 pub(super) fn add_sessions(recipe: &Recipe, workflow: &mut Workflow) {
     let inputs = &recipe.inputs;
     if inputs.user_sessions.is_empty() {

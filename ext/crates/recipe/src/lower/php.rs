@@ -54,7 +54,8 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
     for (name, value) in own {
         line(name, &scalar_text(value));
     }
-    // A setting that differs before and after the start of WordPress changes in wp-config.php.
+    // A setting that is in both lists gets its second value in the PHP file that `wp-config.php`
+    // requires.
     late.sort_by_key(|(name, _)| *name);
     for (name, value) in late {
         let (name, value) = (quoted(name), quoted(&scalar_text(value)));

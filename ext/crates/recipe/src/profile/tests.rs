@@ -172,7 +172,7 @@ fn placement_and_route_of_a_profile_are_read_into_its_route_request() {
 }
 
 #[test]
-fn any_valid_extension_id_pins_a_profile_and_excludes_a_list_of_extensions() {
+fn profile_may_name_any_valid_extension_but_then_no_list_of_extensions() {
     let pinned = format!("{HEAD}extension: ext.compose-ssh\n");
     let profile = parse_profile(pinned.as_bytes()).unwrap();
     let id = profile.routing.extension.unwrap();

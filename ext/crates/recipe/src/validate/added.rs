@@ -61,7 +61,8 @@ pub(super) fn check_overlays(validator: &mut Validator<'_>) {
     }
 }
 
-/// Reports a capability that an overlay requires and that it declares as a gap itself.
+/// Reports each capability that an overlay requires, does not provide and lists in its own
+/// `unsupportedGaps`.
 fn check_capabilities(validator: &mut Validator<'_>, path: &str, overlay: &Value) {
     let bundle = overlay.get("bundle");
     let texts = |list: Option<&Value>| -> Vec<String> {
@@ -120,7 +121,8 @@ fn check_content(
     }
 }
 
-/// Reports components that name no plugin: the sources of the others are checked as plugins.
+/// Reports components that have no source and are no plugin of `inputs.extra_plugins`. The sources
+/// of the others are checked with the plugins.
 pub(super) fn check_components(validator: &mut Validator<'_>) {
     let recipe = validator.recipe;
     for (path, row) in packages::components(recipe) {

@@ -9,7 +9,7 @@ use wp_codebox_policy::{
     ComponentError, MAX_AGENT_BUNDLES, check_agent_bundles, check_secret_name,
 };
 
-/// Words of an inherited entry that the site that requests the run does not have or does not give.
+/// Values of `status` of an inherited entry that the requesting site does not have or withholds.
 const NOT_GIVEN: &[&str] = &["missing", "denied", "skipped", "unavailable", "not-found"];
 
 pub(super) fn check_databases(validator: &mut Validator<'_>) {
@@ -74,7 +74,8 @@ pub(super) fn check_bundles(validator: &mut Validator<'_>) {
                 source,
                 SourceKind::File,
             );
-            // The rules for tasks require an absolute path; that of a recipe is relative to it.
+            // `check_agent_bundles` requires an absolute path, but a path in a recipe may be
+            // relative to the recipe.
             one.source = Some("/".to_owned());
         }
         if let Err(error) = check_agent_bundles(&[one], &secrets) {

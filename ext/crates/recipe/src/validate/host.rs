@@ -120,8 +120,8 @@ fn versions(validator: &mut Validator<'_>) {
     }
 }
 
-/// Returns whether a recipe asks for a newer series of PHP than the host's. A recipe that asks for
-/// an older one runs with the host's, with a notice.
+/// Returns whether a recipe asks for a newer PHP series than the host has. A recipe that asks for
+/// an older series runs with the host's PHP, and a notice says so.
 fn is_newer(wanted: &str, version: &str) -> bool {
     let series = |text: &str| -> Vec<u32> {
         let parts = text.split('.').take(2);

@@ -409,8 +409,8 @@ pub(super) fn check_overlaps(validator: &mut Validator<'_>) {
         let Ok(target) = GuestPath::new(target) else {
             continue;
         };
-        // A mount of the must-use plugins' directory leaves the directory of the run's own
-        // must-use plugins free.
+        // A mount at the directory of must-use plugins does not overlap the directory in it where
+        // the run's own must-use plugins are.
         let apart = |a: &GuestPath, b: &GuestPath| {
             a.as_str() == MUST_USE && b.as_str().starts_with(GUEST_MU_COMPONENTS)
                 || nested

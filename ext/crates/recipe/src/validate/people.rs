@@ -152,7 +152,8 @@ fn check_actors(validator: &mut Validator<'_>) {
                 "inputs.userSessions has no session of this name; add one, or correct the name",
             );
         }
-        // Both kinds of names are accepted where a session is named.
+        // A step may name an actor wherever it may name a session, so one name must not mean two
+        // sessions.
         if sessions.contains(&actor.name) && actor.name != actor.user_session {
             validator.report(
                 IssueCode::DuplicateName,

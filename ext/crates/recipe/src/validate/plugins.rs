@@ -27,7 +27,7 @@ pub(super) fn check(validator: &mut Validator<'_>) {
 }
 
 /// Returns whether Composer has nothing to install for a plugin: it has no `composer.json`, or its
-/// packages are there.
+/// packages are installed.
 fn is_installed(plugin: &ExtraPlugin, placed: &PlacedPlugin<'_>, sources: &dyn Sources) -> bool {
     match placed.from {
         PluginSource::Directory => {
@@ -39,7 +39,7 @@ fn is_installed(plugin: &ExtraPlugin, placed: &PlacedPlugin<'_>, sources: &dyn S
             let has = |end: &str| entries.iter().any(|e| e.name.ends_with(end));
             !has("/composer.json") || has("/vendor/autoload.php")
         }),
-        // The source itself is refused.
+        // `check_source` refuses these sources.
         PluginSource::Remote
         | PluginSource::Missing
         | PluginSource::Denied

@@ -55,7 +55,7 @@ pub(super) fn check(validator: &mut Validator<'_>) {
     }
 }
 
-/// Returns why this host cannot run a service, if that is so.
+/// Returns why this host cannot run a service; `None` if it can.
 fn missing(validator: &Validator<'_>, service: &Service) -> Option<String> {
     let facts = validator.sources.facts();
     let (program, package) = match service.kind {

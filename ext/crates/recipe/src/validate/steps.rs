@@ -112,8 +112,8 @@ pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &Comma
     let before = validator.issues.len();
     check_args(validator, path, call, found);
     check_meaning(validator, path, call, found);
-    // `assert_step` also runs when the command is executed. It runs here too, so that no recipe is
-    // accepted that fails there.
+    // `assert_step` also runs when the command is executed. Running it here refuses a recipe that
+    // would fail then.
     if validator.issues.len() == before
         && let Err(error) = assert_step(&defaults(call_commands(call)), call)
     {

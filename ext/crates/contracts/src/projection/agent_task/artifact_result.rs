@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 /// Start of a bundle's id; the content digest of the bundle follows.
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
 
-/// Builds `artifact-result-envelope/v1`. `created` and success need both a bundle and a successful
-/// run, so that nobody applies the bundle of a failed run because of this document.
+/// Builds `artifact-result-envelope/v1`. The status is `created` only if the run succeeded and
+/// wrote a bundle; otherwise a program could apply the bundle of a failed run because of this
+/// document.
 pub(super) fn artifact_result(
     facts: &Facts<'_>,
     references: &[Reference],

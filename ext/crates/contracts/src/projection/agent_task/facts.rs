@@ -103,7 +103,7 @@ impl<'a> Facts<'a> {
         list.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the status of the completion outcome. A run without that document has failed.
+    /// Returns the status of the completion outcome; `failed` if the result has no such document.
     pub(super) fn completion_status(&self) -> &str {
         self.completion["status"].as_str().unwrap_or("failed")
     }
@@ -121,7 +121,8 @@ impl<'a> Facts<'a> {
         self.agent.as_ref()?["noOpReason"].as_str()
     }
 
-    /// Returns a member of `patch` of the bundle's documents.
+    /// Returns a member of the object `patch` of the completion outcome, or else of the agent's
+    /// result.
     pub(super) fn patch(&self, name: &str) -> Option<&Value> {
         let documents = [Some(&self.completion), self.agent.as_ref()];
         let mut values = documents.into_iter().flatten().map(|document| {

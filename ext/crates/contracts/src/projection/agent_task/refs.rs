@@ -45,7 +45,8 @@ impl ReferenceKind {
         !matches!(self, ReferenceKind::Runtime | ReferenceKind::EvidenceBundle)
     }
 
-    /// Returns whether the reference shows how the result came about, unlike the result itself.
+    /// Returns whether the reference is evidence of how the run worked. False for what the run
+    /// produced: the bundle, the list of changed files and the patch.
     const fn is_evidence(self) -> bool {
         !matches!(
             self,

@@ -25,7 +25,7 @@ const MEMBERS: &[&str] = &[
 ];
 
 /// Returns the members of a task's row that describe its run, from its `agent-task-run/v1`. The
-/// group adds the status of the row.
+/// batch or fan-out adds the status of the row.
 #[must_use]
 pub fn agent_task_row(document: &Map<String, Value>) -> Map<String, Value> {
     let mut row = Map::new();

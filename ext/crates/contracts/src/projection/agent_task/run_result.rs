@@ -105,7 +105,7 @@ pub(super) fn rows(facts: &Facts<'_>) -> Vec<Value> {
     rows
 }
 
-/// Returns ids and numbers of the run.
+/// Returns ids, statuses and counts of the run.
 pub(super) fn metadata(facts: &Facts<'_>) -> Value {
     let mut metadata = object(json!({
         "run_id": facts.run_id,

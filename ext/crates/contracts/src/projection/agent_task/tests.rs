@@ -104,7 +104,7 @@ fn successful_run_gives_all_results_with_references_to_its_bundle() {
 }
 
 #[test]
-fn failed_run_with_a_bundle_is_never_an_artifact_that_was_created() {
+fn failed_run_with_a_bundle_gives_an_artifact_result_with_status_failed() {
     let run = plain(
         "failed",
         json!({"error": {"code": "wp_codebox_run_failed", "message": "no", "hints": ["look"]},
@@ -137,7 +137,7 @@ fn failed_run_with_a_bundle_is_never_an_artifact_that_was_created() {
 }
 
 #[test]
-fn facts_that_a_run_does_not_have_are_left_out() {
+fn documents_of_a_run_omit_facts_that_its_result_lacks() {
     // PHP gives empty objects as empty lists, also where a document is expected.
     let bare = map(
         json!({"run_id": "run_1", "outcome": "timed_out", "completion_outcome": [],
@@ -195,7 +195,7 @@ fn agent_task_status_of_a_run_that_its_model_provider_ended_is_provider_error() 
 }
 
 #[test]
-fn remediation_outcome_exists_only_for_a_target_of_that_kind() {
+fn remediation_outcome_exists_only_for_a_task_with_a_remediation_target() {
     let of = |kind: &str, outcome: &str, change: Value| {
         let task = json!({"goal": "g", "target": {"kind": kind}});
         document(json!({}), task, &result(outcome, change))

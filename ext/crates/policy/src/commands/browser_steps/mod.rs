@@ -70,7 +70,8 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
     check_steps(list, &[KINDS])
 }
 
-/// Returns all faults of a list of steps in the block editor: those of browsers, and its own.
+/// Returns all faults of a list of steps for the block editor: browser steps, and steps that only
+/// the editor has.
 #[must_use]
 pub fn check_editor_steps(list: &[Value]) -> Vec<StepIssue> {
     check_steps(list, &[EDITOR_KINDS, KINDS])
@@ -168,8 +169,9 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     issues
 }
 
-/// Returns all faults of the actors of a scenario: names, or objects with `name` and the session as
-/// `userSession` or `session`. Without a session, the name is that of a declared actor or a session.
+/// Returns all faults of a scenario's actors. An actor is a name, or an object with `name` and the
+/// session as `userSession` or `session`. A name without a session is the name of a declared actor
+/// or of a session.
 fn check_actors(value: &Value) -> Vec<StepIssue> {
     let invalid = |why: &str| vec![StepIssue::invalid(why.to_owned())];
     let Some(rows) = value.as_array() else {
@@ -333,8 +335,9 @@ fn members(
     issues
 }
 
-/// Returns a fault if the step has `state` or a frame without an element, one coordinate without the other, `waitFor: duration` without a duration, or a duration although it does not wait for
-/// one.
+/// Returns a fault if members of the step do not fit together: `state` or a frame without an
+/// element, one coordinate without the other, `waitFor: duration` without a duration, or a duration
+/// in a step that does not wait for one.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");

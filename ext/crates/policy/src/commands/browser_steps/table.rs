@@ -61,7 +61,8 @@ pub(super) const TIMEOUT: &[Member] = &[
     ("timeoutMs", Form::Milliseconds { least: 1 }),
     ("timeout", Form::Duration),
 ];
-/// Member of every step except those of the block editor: the actor whose browser executes the step.
+/// Member of every step except those of the block editor: the actor whose browser executes the
+/// step.
 pub(super) const ACTOR: &[Member] = &[("actor", Form::Actor)];
 const SELECTOR: Member = ("selector", Form::Filled);
 const VALUE: [Member; 2] = [("value", Form::Text), ("text", Form::Text)];

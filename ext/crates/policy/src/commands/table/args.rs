@@ -54,7 +54,8 @@ pub(super) const fn integer(
     arg(name, Format::Integer { least, most }, description)
 }
 
-/// Largest accepted limit of a result. A program has a lower limit of its own, which it then uses.
+/// Largest value that an argument with a limit accepts. A program with a lower limit of its own
+/// applies its own limit.
 const MOST: i64 = 1_000_000_000;
 
 pub(super) const fn limit(

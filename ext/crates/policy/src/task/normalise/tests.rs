@@ -51,7 +51,7 @@ fn whole_task_document_is_accepted_as_input() {
 }
 
 #[test]
-fn workload_becomes_fields_of_the_task_and_fields_beside_it_win() {
+fn workload_becomes_task_fields_and_fields_beside_the_workload_take_precedence() {
     let workload = json!({
         "schema": AGENT_WORKLOAD,
         "task": {"prompt": "Fix it", "context": {"a": 1}},
@@ -83,7 +83,7 @@ fn workload_becomes_fields_of_the_task_and_fields_beside_it_win() {
 }
 
 #[test]
-fn workload_with_a_wrong_member_is_refused_by_name() {
+fn workload_with_a_wrong_member_is_refused_with_the_name_of_the_member() {
     let with = |change: Value| {
         let mut workload = map(json!({"schema": AGENT_WORKLOAD, "task": "t"}));
         workload.extend(map(change));
@@ -138,7 +138,7 @@ fn workload_with_a_wrong_member_is_refused_by_name() {
 }
 
 #[test]
-fn workload_may_lack_schema_and_task_and_its_other_members_are_left_out() {
+fn workload_without_schema_and_task_is_accepted_and_its_unknown_members_are_dropped() {
     for workload in [
         json!({"tools": ["workspace.read"]}),
         json!({"schema": null, "tools": ["workspace.read"], "task": ""}),
@@ -176,7 +176,7 @@ fn workload_may_lack_schema_and_task_and_its_other_members_are_left_out() {
 }
 
 #[test]
-fn parent_request_is_merged_below_the_fields_of_the_task() {
+fn fields_of_the_task_take_precedence_over_those_of_its_parent_request() {
     let parent = json!({"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "theirs",
         "target": {"kind": "plugin"}, "allowed_tools": ["workspace.read"], "context": {"a": 1}});
     assert_eq!(
@@ -200,7 +200,7 @@ fn parent_request_is_merged_below_the_fields_of_the_task() {
     assert_eq!(coded, (ErrorCode::RawCodeForbidden, field));
     let versioned = refused(request(json!({"goal": "g", "version": 2})));
     assert_eq!(versioned.1, "parent_request.version");
-    // Fields of the host are left out like every other member.
+    // Members that a parent request may not set, such as `wordpress`, are dropped.
     let mut full = map(request(
         json!({"provider": "acme", "model": "m-1", "wordpress": "/etc", "mounts": []}),
     ));
@@ -212,7 +212,7 @@ fn parent_request_is_merged_below_the_fields_of_the_task() {
 }
 
 #[test]
-fn parent_request_of_another_schema_is_context_and_a_workload_there_is_opened() {
+fn parent_request_becomes_context_unless_it_is_a_task_or_a_workload() {
     for other in [json!({"id": 7}), json!({"schema": "x/v1", "goal": "g"})] {
         assert_eq!(
             normal(json!({"goal": "mine", "context": {"a": 1}, "parent_request": other})),

@@ -168,7 +168,7 @@ fn task_timeout_seconds_is_the_wall_clock_limit_unless_limits_sets_one() {
 }
 
 #[test]
-fn port_of_a_preview_outside_of_the_range_of_ports_is_refused_by_its_field() {
+fn preview_port_outside_0_to_65535_is_refused_with_the_name_of_its_field() {
     let hold = |port: Value| json!({"hold": {"ttl_ms": 1, "preview": {"port": port}}});
     for port in [json!(0), json!(65535)] {
         let task = read_task(map(json!({"goal": "g"})), map(hold(port.clone()))).unwrap();

@@ -353,7 +353,7 @@ fn registered_wasi_tool_is_offered_unless_policy_or_allowed_list_leave_it_out() 
 }
 
 #[test]
-fn wasi_tool_needs_programs_and_one_that_writes_needs_writable_mounts() {
+fn wasi_tool_needs_permission_for_programs_and_a_writing_one_also_writable_mounts() {
     let tools = [wasi("css.lint", "read"), wasi("css.fix", "write")];
     let host = registered(&tools);
     let set = ToolSet::resolve(None, &[], host, &runtime()).unwrap();
