@@ -5,8 +5,8 @@ use serde_json::json;
 use wp_codebox_artifacts::Conflict;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Reason why changes were not applied or not undone. Except for [`Self::Stuck`], the target is as
-/// it was before.
+/// Reason why changes were not applied or not undone. After every error except [`Self::Stuck`], the
+/// target is as it was before the call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -80,7 +80,7 @@ pub enum ApplyError {
     Ambiguous {
         /// Path that the caller gave.
         file: String,
-        /// Guest paths of two files with this path.
+        /// Guest paths of the first two files with this relative path.
         names: [String; 2],
     },
     /// All files of this apply were undone before.
@@ -166,7 +166,7 @@ impl ApplyError {
     }
 }
 
-/// Returns the conflict error of these conflicts; `None` if there are none.
+/// Returns the error that lists these conflicts; `None` if there are none.
 pub(crate) fn conflicts(conflicts: Vec<Conflict>) -> Option<ApplyError> {
     let first = conflicts.first()?.path.clone();
     Some(ApplyError::Conflict {

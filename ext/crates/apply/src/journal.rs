@@ -91,15 +91,15 @@ pub struct Journal {
     pub(crate) own: OwnedFd,
 }
 
-/// Lock on a site for a change with later checks, see [`Journal::claim`]. It is released when this
-/// value is dropped or the process ends.
+/// Lock on a site for a change that the caller checks after it was applied, see [`Journal::claim`].
+/// The lock is released when this value is dropped or the process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(#[allow(dead_code)] OwnedFd);
 
 impl Journal {
-    /// Opens the journal of this process's user in `site`, the directory of a site in the state
-    /// directory, and creates it if missing: `applies/<uid>/`.
+    /// Opens the journal of this process's user, the directory `applies/<uid>/` below `site`, and
+    /// creates it if missing. `site` is the directory of a site in the state directory.
     ///
     /// # Errors
     /// [`ApplyError::Io`] if a directory cannot be created.
@@ -110,8 +110,8 @@ impl Journal {
         let applies = subdirectory(site.as_fd(), "applies").map_err(failed)?;
         let user = rustix::process::geteuid();
         if user.is_root() {
-            // This directory has one journal per user. The owner of the state directory must be
-            // able to create one in it, even if root created the directory.
+            // `applies` contains one journal per user. The owner of the state directory must be
+            // able to create a journal in it, even if root created `applies`.
             let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
             fs::fchown(&applies, Some(uid), Some(gid)).map_err(failed)?;
         }

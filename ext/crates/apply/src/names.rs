@@ -57,7 +57,7 @@ impl<'a> Names<'a> {
         format!("{mount}/{}", shown(path))
     }
 
-    /// Returns the conflict that tells a user about a step that was left out.
+    /// Returns the conflict to report for a step that an undo left out.
     pub(crate) fn conflict(&self, left_out: &LeftOut) -> Conflict {
         Conflict {
             path: self.name(left_out.target, &left_out.path),
@@ -79,7 +79,7 @@ impl<'a> Names<'a> {
                 reference: format!("{wanted} in {}", self.record.id),
             });
         };
-        // One target has one step for a file: a second one is of another target.
+        // A target has at most one step per file, so a second match is in another target.
         match fitting.next() {
             None => Ok(index),
             Some((_, second)) => Err(ApplyError::Ambiguous {

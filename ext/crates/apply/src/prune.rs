@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wp_codebox_artifacts::{Dir, remove_tree_in};
 
-/// Maximum depth to which the size of a change's journal directory is counted. A journal directory
-/// has fewer levels.
+/// Maximum directory depth to which `size` adds up file sizes. The directory of a change in the
+/// journal has fewer levels.
 const DEPTH: usize = 4;
 
 /// Which applied changes are kept: those that are within all three limits, counted from the newest.

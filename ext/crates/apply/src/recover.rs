@@ -24,7 +24,7 @@ pub struct Recovered {
     /// error.
     pub paths: Vec<PathBuf>,
     /// Error of the recovery. A later call tries again if the transaction is still in the journal.
-    /// After a conflict it is not, because it was reversed.
+    /// After a conflict the transaction was reversed, so it is no longer in the journal.
     pub error: Option<ApplyError>,
 }
 

@@ -202,7 +202,8 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Puts the exchanged paths back because of this error. Returns it, or the error of the reversal.
+    /// Puts the exchanged paths back because of `error`. Returns `error`, or why putting back
+    /// failed.
     fn turn_back(&self, places: &[Place], error: ApplyError) -> ApplyError {
         match self.start_reverse().and_then(|()| self.reverse(places)) {
             Ok(()) => error,

@@ -1,4 +1,4 @@
-//! Changes on trial: their files are written, and the site was not checked yet.
+//! Changes on trial: their files are written, but the site was not checked since then.
 //!
 //! The file `trial` of the journal has the id of the change. It is written before the transaction
 //! and removed after the check. A process that is killed in between leaves it, and

@@ -42,7 +42,7 @@ impl Journal {
             ..before.clone()
         };
         let roots = lock(&record)?;
-        // Read only now, under the lock: another undo may have ended before this one got the lock.
+        // Read after `lock`: another undo of this change may have ended since the record was read.
         let undone = read_undone(directory.as_fd(), applied)?;
         let names = Names::of(&before);
         let chosen: Option<BTreeSet<usize>> = files
@@ -123,7 +123,7 @@ impl Journal {
         })
     }
 
-    /// Records which steps of the apply `applied` the undo reversed, after recovery finished it.
+    /// Records which steps of the apply `applied` were reversed by `undo`, which recovery finished.
     pub(crate) fn mark_recovered(
         &self,
         undo: &Record,

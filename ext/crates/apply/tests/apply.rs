@@ -13,7 +13,7 @@ use trees::{Bench, added, changes, deleted, executable, file, link, modified, tr
 use wp_codebox_apply::{ApplyError, KeepRules, TargetChanges};
 use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
 
-/// Writes files into the target, and returns changes to them of every kind.
+/// Writes files into the target and returns a change of them that contains every kind of change.
 fn every_kind(bench: &Bench) -> MountChanges {
     bench.write("keep.txt", b"kept\n");
     bench.write("text.php", b"<?php\necho 1;\n");
@@ -249,7 +249,7 @@ fn two_targets(bench: &Bench) -> (std::path::PathBuf, wp_codebox_apply::AppliedC
 }
 
 #[test]
-fn file_that_two_targets_contain_is_undone_only_in_the_named_one() {
+fn file_that_two_targets_contain_is_undone_only_at_the_given_guest_path() {
     let bench = Bench::new();
     let (second, applied) = two_targets(&bench);
     let all = ["b.txt", "d/a.txt"];
@@ -281,7 +281,7 @@ fn file_that_two_targets_contain_is_undone_only_in_the_named_one() {
 }
 
 #[test]
-fn conflict_in_one_of_two_targets_with_the_same_path_names_its_target() {
+fn conflict_of_a_path_that_two_targets_contain_is_reported_with_its_guest_path() {
     let bench = Bench::new();
     let (second, applied) = two_targets(&bench);
     fs::write(second.join("b.txt"), b"mine\n").unwrap();
@@ -458,7 +458,7 @@ fn directory_of_a_transaction_killed_before_its_first_document_is_removed_a_minu
 }
 
 #[test]
-fn second_claim_is_refused_until_the_first_is_dropped() {
+fn second_claim_of_the_apply_journal_is_refused_until_the_first_is_dropped() {
     let bench = Bench::new();
     let first = bench.journal().claim().unwrap();
     assert!(matches!(
@@ -487,7 +487,7 @@ fn change_is_undone_if_its_trial_was_interrupted_and_stays_if_its_trial_ended() 
     assert_eq!(undone.paths, [bench.path("a.php"), bench.path("b.php")]);
     assert_eq!(tree(&bench.target), before);
     assert!(bench.undo_trial().is_none());
-    // A file that somebody edited meanwhile keeps its text.
+    // A file that was edited after the apply keeps its new content.
     bench.apply_on_trial(change()).unwrap();
     bench.write("b.php", b"mine\n");
     let undone = bench.undo_trial().unwrap();
@@ -533,7 +533,7 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
         other => panic!("{other:?}"),
     }
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"2\n");
-    // Nor does a recovery that fails remove the journal.
+    // A recovery that fails keeps the journal as well.
     let staging = bench.path(&format!(".wp-codebox-{id}"));
     fs::rename(&staging, bench.path("aside")).unwrap();
     fs::write(&staging, b"no directory").unwrap();

@@ -1,9 +1,10 @@
 //! Kills an apply and an undo before every system call that may change a file, and checks that the
 //! next call finishes or reverses it.
 //!
-//! The program runs itself as the child: `kill child apply|undo|trial DIRECTORY`. The parent traces the
-//! child with ptrace and sends SIGKILL at the entry of its Nth such call, for every N. A kill before a
-//! call that only reads leaves the same files as one before the next call that does not.
+//! The program runs itself as the child: `kill child apply|undo|trial DIRECTORY`. The parent traces
+//! the child with ptrace and sends SIGKILL at the entry of its Nth such call, for every N. Calls
+//! that only read are skipped: a kill there leaves the same files as a kill before the next call
+//! that may change one.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -152,7 +153,7 @@ enum Ended {
     Exited,
 }
 
-/// System calls that change no file. A call that is not listed counts as one that does.
+/// System calls that change no file. Every other call counts as one that may change a file.
 const READING: [libc::c_long; 24] = [
     libc::SYS_brk,
     libc::SYS_clock_gettime,
@@ -234,7 +235,8 @@ fn run_and_kill(kind: &str, directory: &Path, call: usize) -> Ended {
     };
     // The child first stops because of execve, then by the SIGSTOP that it sends to itself.
     wait();
-    // Without this option PTRACE_GET_SYSCALL_INFO does not tell the stops of a system call apart.
+    // Without this option PTRACE_GET_SYSCALL_INFO does not recognise a stop as one of a system
+    // call.
     resume(libc::PTRACE_SETOPTIONS, libc::PTRACE_O_TRACESYSGOOD);
     loop {
         resume(libc::PTRACE_CONT, 0);

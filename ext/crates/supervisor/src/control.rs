@@ -1,8 +1,8 @@
 //! Control thread of the supervisor: reads the caller's frames, signals and the control socket.
 //!
 //! The thread acts on the run only through [`ControlHandles`]. Number, length and duration of the
-//! thread's inputs are limited, so a connected client can end the run only by a request that asks
-//! for it, and cannot delay the run.
+//! thread's inputs are limited, so a connected client cannot delay the run, and can end it only by
+//! a request to cancel.
 
 mod events;
 mod exec;

@@ -102,7 +102,8 @@ impl Shared {
     }
 }
 
-/// Sends frames to the caller without waiting until the caller reads them.
+/// Sends frames to the caller through a queue. Sending waits for the caller only if the queue is
+/// full.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     shared: Arc<Shared>,

@@ -37,8 +37,9 @@ pub enum Caller {
 /// Rejects a frame socket (the connection to the caller) whose peer may not start runs. The
 /// credentials are those at the time of the connection (`SO_PEERCRED`).
 ///
-/// If root started the service, every user may start runs whom the mode of the service's socket
-/// lets connect; the state directory of the request must belong to that user.
+/// If root started the service, the file mode of the service's socket decides which users can
+/// connect and thereby start runs; the state directory of the request must belong to the connected
+/// user.
 pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, ErrorBody> {
     let refuse = |why: String| Err(ErrorBody::new(ErrorCode::Forbidden, why));
     if socket_acceptconn(&socket).unwrap_or(false) {
@@ -121,8 +122,9 @@ impl Caller {
         Ok(done)
     }
 
-    /// Returns the user and group ids that guests may get: the range that the service configures,
-    /// otherwise the range in the request.
+    /// Returns the user and group ids that guests may get. For a trusted caller this is the range
+    /// in the request, for another user the range that the service configures; without one, a
+    /// default range.
     pub fn guest_ids(&self, request: &RunRequest) -> GuestIds {
         let given = match self {
             Self::Trusted => request.paths.guest_ids,

@@ -177,7 +177,7 @@ fn hunked(
 }
 
 /// Removes the file's byte order mark from the hunks. Also returns the mark to write at the start
-/// of the new file; it is empty when a hunk removes it.
+/// of the new file: an empty text when a hunk removes the mark.
 fn unmarked<'a>(mark: &'a str, hunks: &[Hunk]) -> (&'a str, Vec<Hunk>) {
     let mut hunks = hunks.to_vec();
     if mark.is_empty() {

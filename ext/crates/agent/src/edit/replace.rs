@@ -88,8 +88,8 @@ fn numbers(lines: &[usize]) -> String {
     shown.join(", ") + more
 }
 
-/// Replaces `old` by `new` in a UTF-8 text. Line ends need not match: new lines get the file's
-/// line ends.
+/// Replaces `old` by `new` in a UTF-8 text. The line ends of `old` need not match those of the
+/// text. If most lines of the text end with CRLF, the lines of `new` get CRLF too.
 pub(crate) fn replace(
     bytes: &[u8],
     old: &str,
@@ -132,7 +132,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Ambiguous { count, lines });
     }
     let newlines = text.matches('\n').count();
-    // New lines in a file with mixed line ends get the more frequent line end.
+    // In a file with mixed line ends, the more frequent line end decides.
     let new = match crlf * 2 > newlines {
         true => new.replace("\r\n", "\n").replace('\n', "\r\n"),
         false => new.to_owned(),
@@ -156,7 +156,7 @@ pub(crate) fn replace(
     })
 }
 
-/// Returns whether `wanted` occurs a second time, overlapping the first.
+/// Returns whether `wanted` occurs a second time, even if it overlaps the first occurrence.
 fn overlaps(text: &str, wanted: &str) -> bool {
     let Some(first) = text.find(wanted) else {
         return false;

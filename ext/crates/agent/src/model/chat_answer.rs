@@ -23,8 +23,8 @@ pub(super) fn event(
     Ok(assembly.progress())
 }
 
-/// Adds a response that is one JSON text. It has the form of a stream event, but with a required
-/// `message` instead of `delta`.
+/// Adds a response that is one JSON text. It has the form of a stream event with `message` instead
+/// of `delta`, and must have a choice.
 pub(super) fn whole(
     value: &Value,
     assembly: &mut Assembly,

@@ -22,8 +22,8 @@ pub(super) const SENTENCE_CHARS: usize = 200;
 pub(super) struct Pace {
     /// Maximum time for name lookup, connect and TLS handshake together.
     pub connect: Duration,
-    /// Maximum time from the request to the first byte of the response; a model on a small machine
-    /// can take minutes to process its prompt.
+    /// Maximum time from the request to the head of the response, and again from there to the first
+    /// piece of its body; a model on a small machine can take minutes to process its prompt.
     pub first_byte: Duration,
     /// Maximum time between two pieces of a response.
     pub idle: Duration,

@@ -151,7 +151,8 @@ fn rig_with(allowed: &[&str]) -> Rig {
     rig_with_wasi(allowed, &[])
 }
 
-/// Also has WASI tools: id, access to files and, as a shell script, a runner for the tool.
+/// Like [`rig_with`], with WASI tools. Each has an id, an access to files (`none`, `read` or
+/// `write`), and a shell script that replaces the runner.
 fn rig_with_wasi(allowed: &[&str], wasi: &[(&str, &str, &str)]) -> Rig {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();

@@ -10,14 +10,14 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, MAX_WASI_EXIT_STATUS, WasiToolId};
 use wp_codebox_runtime::{Call, ExecutionEnd};
 
-/// Time that the runner may use beyond the tool's own limit: it loads the compiled code, and ends
-/// the tool itself at its limit.
+/// Time that is added to the tool's own limit for the runner, which first loads the compiled code.
+/// The runner itself ends the tool at the tool's limit.
 const RUNNER_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of bytes of the arguments that the journal contains.
 const ARGUMENT_BYTES: usize = 2000;
 
 impl<H: GuestExecutor> Tools<H> {
-    /// Runs a WASI tool. Its own exit status is part of the answer, like that of a program; an
+    /// Runs a WASI tool. The tool's exit status is part of the answer, like that of a program; an
     /// error of the runner, such as an exhausted limit, makes the call fail.
     pub(super) fn wasi(&mut self, id: &WasiToolId, call: &ToolCall) -> ToolResult {
         let given = match &call.arguments {

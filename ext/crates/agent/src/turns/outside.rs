@@ -26,7 +26,7 @@ const MESSAGE: usize = 1024;
 pub enum ParentAnswer {
     /// Response to this request, a `parent-tool-result/v1` document that is not validated yet.
     Result(Value),
-    /// No parent is connected; the text says why.
+    /// The parent cannot respond, e.g. because it has disconnected; the text says why.
     Unavailable(&'static str),
     /// No response arrived in time.
     Timeout,

@@ -154,7 +154,8 @@ impl Bench {
             .apply(request(self.one(changes), Some(check)))
     }
 
-    /// Applies a change on trial. The trial lasts, as if the process died before the check.
+    /// Applies a change on trial and does not end the trial, as if the process died before the
+    /// check.
     pub fn apply_on_trial(&self, changes: MountChanges) -> Result<AppliedChange, ApplyError> {
         let journal = self.journal();
         let request = request(self.one(changes), None);

@@ -40,7 +40,7 @@ pub struct ModelRoute {
     /// API dialect of the model; decides which paths the guest may request and which header carries
     /// the key.
     pub api: ModelApi,
-    /// API key of the model. The bridge ignores its `hosts`: it sends the key to `base` only.
+    /// API key of the model. The bridge ignores the `hosts` of the key and sends it to `base` only.
     pub key: Option<SecretSwap>,
 }
 

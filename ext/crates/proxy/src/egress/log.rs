@@ -64,8 +64,8 @@ pub struct EgressRow {
     /// Position in the policy of the rule that allowed the request, e.g. `rules[2]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// Address to which the bridge connected; empty when it did not connect, or when it connected
-    /// to the model.
+    /// Last address to which the bridge tried to connect; empty when it tried none, and for
+    /// requests to the model or the run's own site.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// HTTP status the guest received; 0 when it received none.

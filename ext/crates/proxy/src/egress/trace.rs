@@ -112,7 +112,7 @@ impl Trace {
         }
     }
 
-    /// Suppresses the log row, because the connection carried no request.
+    /// Suppresses the log row; for a connection that carried no request.
     pub(super) fn discard(&self) {
         self.void.store(true, Ordering::Relaxed);
     }

@@ -18,7 +18,8 @@ pub struct ForwarderLimits {
     /// Maximum time until a visitor has sent a request head; also the maximum time between two
     /// requests of one connection.
     pub head_timeout: Duration,
-    /// Maximum time to connect to the guest.
+    /// Maximum time to connect to the guest; also the maximum wait while the guest already handles
+    /// as many requests as `requests` allows.
     pub connect_timeout: Duration,
     /// Maximum time until the guest sends its response head.
     pub answer_timeout: Duration,

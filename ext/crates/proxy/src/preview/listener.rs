@@ -52,8 +52,8 @@ impl ListenAddress {
     }
 }
 
-/// Listen address of a run's preview. While this value exists, no other run of the state directory
-/// can take the address.
+/// Listen address of a run's preview. While this value exists, no other run of the same state
+/// directory can reserve its port. An address without a port is not reserved.
 #[derive(Debug)]
 pub struct Reservation {
     address: ListenAddress,

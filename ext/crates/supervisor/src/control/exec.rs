@@ -40,7 +40,7 @@ const DRAIN_LIMIT: usize = 1024 * 1024;
 /// Time between SIGHUP and SIGKILL for a program on a terminal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs the program that the client requested and sends replies until it has ended.
+/// Runs the program that the client requested and sends replies until the program has ended.
 pub(super) async fn converse(
     actor: String,
     exec: LiveExec,

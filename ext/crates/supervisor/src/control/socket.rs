@@ -31,9 +31,10 @@ use wp_codebox_runtime::{CancelReason, kernel_error};
 /// Maximum number of connections whose first line has not arrived yet; further clients wait in the
 /// listen backlog.
 const CONVERSATIONS: usize = 64;
-/// Maximum number of connections whose first line has arrived; further ones are refused.
+/// Maximum number of connections that stay open for a live call or HTTP; further ones are refused.
+/// A cancel frame is always accepted.
 const LIVE: usize = 128;
-/// Time limit for the first line of a connection and for the reply to a cancel frame.
+/// Time limit for the first line of a connection.
 const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Creates the control socket with mode 0600 in the run directory, which has mode 0700.

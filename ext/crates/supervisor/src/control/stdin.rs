@@ -120,8 +120,8 @@ impl Stdin {
         Ok(())
     }
 
-    /// Marks the input as complete. Has no effect on a terminal, where the client types the
-    /// end-of-file character instead.
+    /// Marks the input as complete. A program on a terminal does not see this as end of file; its
+    /// client types the end-of-file character instead.
     pub(super) fn end(&mut self) {
         self.ends = true;
         self.settle();

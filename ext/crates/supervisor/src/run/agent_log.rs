@@ -62,7 +62,7 @@ pub(super) struct AgentLog {
     calls: Vec<CallRow>,
     text_bytes: usize,
     call_bytes: usize,
-    /// WASI tools that calls in `calls` ran, with the ids of the guest programs.
+    /// WASI tools that the calls in `calls` used, each with the ids of its executions in the guest.
     wasi: BTreeMap<WasiToolId, (WasiToolFacts, Vec<String>)>,
     /// Number of turns that were dropped because the log was full.
     turns_cut: usize,

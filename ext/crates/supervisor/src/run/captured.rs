@@ -69,7 +69,7 @@ pub(super) fn capture_all(
 }
 
 /// Returns the paths in the mount at `target` at which the launcher attaches other mounts, relative
-/// to `target`. It creates the directories that are missing, in the overlay of the outer mount.
+/// to `target`. The launcher creates missing ones as directories in the overlay of the outer mount.
 fn mount_points<'a>(target: &str, others: impl Iterator<Item = &'a str>) -> Vec<&'a [u8]> {
     others
         .filter_map(|other| other.strip_prefix(target)?.strip_prefix('/'))
@@ -77,8 +77,8 @@ fn mount_points<'a>(target: &str, others: impl Iterator<Item = &'a str>) -> Vec<
         .collect()
 }
 
-/// Removes the mount points that the launcher created, which are still empty: what another mount
-/// covers cannot be changed. Every other directory was made by the guest.
+/// Removes the directories that the launcher created as mount points. The guest cannot have changed
+/// them, because another mount covers them. The guest made all other new directories.
 fn without_mount_points(mut changes: MountChanges, points: &[&[u8]]) -> MountChanges {
     changes.entries.retain(|entry| {
         let is_new = entry.change == Change::Added(Node::Directory);
@@ -152,7 +152,7 @@ mod tests {
             entries: [vec![made], rest.to_vec()].concat(),
             ..MountChanges::default()
         };
-        // Control: without the other mount, the guest itself made the directory.
+        // Control: if no other mount is attached there, the guest made the directory.
         let all = without_mount_points(changes.clone(), &[]);
         assert_eq!(all.entries.len(), 6);
         assert_eq!(without_mount_points(changes, &points).entries, rest);

@@ -54,8 +54,8 @@ pub(super) struct RunContext<'a> {
     pub mailbox: Arc<Mailbox>,
     /// Requests that the HTTP services of the run's guests have received.
     pub http_requests: Arc<HttpRequests>,
-    /// Writes the use of a held sandbox until the context is dropped, which is before the run is
-    /// settled.
+    /// Writes the resource usage of a held sandbox into the run directory until the context is
+    /// dropped; that is before the run's final record is written.
     pub _usage: Option<UsageRecord>,
 }
 
@@ -87,7 +87,8 @@ impl RunContext<'_> {
         call
     }
 
-    /// Adds to a call the environment variables of the check guest: services and secrets, but no model settings.
+    /// Adds to a call the environment variables of the check guest: services and secrets, but no
+    /// model settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
         call.env.extend(self.prepared.services.environment());
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);

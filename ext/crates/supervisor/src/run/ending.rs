@@ -12,7 +12,7 @@ pub(super) enum AgentEnd {
     Success,
     /// The agent failed or never ran.
     Failure,
-    /// The agent failed as a step of a recipe that may fail.
+    /// The agent failed, but the recipe step that ran it is allowed to fail.
     Tolerated,
 }
 

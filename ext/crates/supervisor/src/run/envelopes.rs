@@ -152,10 +152,10 @@ pub(super) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<Stri
     object(value)
 }
 
-/// How the agent's process exited.
+/// Whether the agent succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentExit {
-    /// The exit code means success.
+    /// The agent succeeded; an agent program does so by an exit code that means success.
     Success,
     /// The agent ended in any other way.
     Failure,

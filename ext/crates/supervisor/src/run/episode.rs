@@ -218,8 +218,8 @@ fn execute(
     // Uses the command as the client requested it, which is also the command in the step's action.
     execution.command = call.command.clone();
     execution.args = call.args.clone();
-    // A trace does not contain the members of a JSON document that a guest program printed. Their
-    // text is in `stdout`.
+    // A trace does not contain the members of a JSON document that a guest program printed; the
+    // document is in `stdout` as text.
     execution.result = Some(json!({
         "schema": done.result.schema,
         "status": done.result.status,

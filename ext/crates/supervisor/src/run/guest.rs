@@ -30,8 +30,8 @@ impl GuestContext<'_, '_> {
         }
     }
 
-    /// Runs a program with the environment variables of this guest, until it ends or a limit
-    /// passes.
+    /// Runs a program until it ends or a limit passes. Adds no environment variables to the call;
+    /// [`equipped`](Self::equipped) does that.
     pub(super) fn execute(&mut self, call: &Call) -> Result<Step, ErrorBody> {
         let bounds = self.bounds(Duration::MAX);
         self.recorder.run_within(self.runtime, call, bounds)

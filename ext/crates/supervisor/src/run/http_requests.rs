@@ -1,7 +1,8 @@
 //! Requests that the HTTP services of a run's guests have received.
 //!
-//! A responder is a program of the guest, so its records are untrusted: they are bounded and
-//! checked for their form here, and describe what the guest's own programs requested.
+//! The responder, a guest program that answers the requests, prints these records, so they are
+//! untrusted: this module copies only known members and limits number and size. The records
+//! describe what the guest's own programs requested.
 
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +30,8 @@ struct Rows {
 }
 
 impl HttpRequests {
-    /// Records what a responder printed about a request. Drops text that is not such a record.
+    /// Records a request from the line that its responder printed. Drops a line that is not a JSON
+    /// object.
     pub(super) fn add(&self, service: &str, phase: GuestPhase, line: &[u8]) {
         let Ok(Value::Object(printed)) = serde_json::from_slice(line) else {
             return;
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_requests_are_bounded_and_other_text_is_dropped() {
+    fn recorded_http_requests_are_limited_in_number_and_lines_that_are_not_json_are_dropped() {
         let requests = HttpRequests::default();
         assert!(requests.evidence().is_none());
         requests.add("a", GuestPhase::Work, b"PHP Warning: x");

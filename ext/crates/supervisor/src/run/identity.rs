@@ -1,9 +1,9 @@
 //! Kernel user and group ids of a run's guests, set up while the supervisor is still root.
 //!
 //! As root, the supervisor creates id-mapped views of the state directory, the share directory and
-//! the mount sources, in which their owner appears as the guest's user. A source on a file system
-//! without id-mapped mounts is copied into the state directory. If the file system of the state
-//! directory has no id-mapped mounts either, the guests get no ids of their own. If an unprivileged
+//! the mount sources, in which their owner appears as the guest's user. A mount source on a file
+//! system without id-mapped mounts is copied into the state directory. If the file system of the
+//! state directory has no id-mapped mounts, the guests get no ids of their own. If an unprivileged
 //! user with subordinate ids started the supervisor, it creates no views: it copies the sources
 //! into a tmpfs that belongs to the guests' user.
 
@@ -54,8 +54,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Gives guests a separate kernel uid, unless the request or the host prevents it. If the request
-/// demands such a uid and the host prevents it, returns an error.
+/// Gives guests a separate kernel uid, unless the request or the host prevents it. Returns an error
+/// if the request demands such a uid and the host prevents it, or if other runs use all ids.
 pub fn make(
     state: &StateDir,
     wanted: &Wanted<'_>,
@@ -85,9 +85,9 @@ pub fn make(
     }
 }
 
-/// Gives the guest of one program a kernel uid. Without root, like [`make`]. As root the guest
-/// always gets an id of its own, and no views: the files that the guest sees must belong to that id
-/// or be readable by every user.
+/// Gives a guest that runs a single program a kernel uid. Without root, works like [`make`]. As
+/// root, the guest always gets an id of its own, but no id-mapped views: the files that the guest
+/// sees must belong to that id or be readable by every user.
 pub fn make_without_views(
     state: &StateDir,
     wanted: &Wanted<'_>,

@@ -1,8 +1,9 @@
 //! Turns an open mount source into directories that an overlay can use, and detects later changes
 //! of the source.
 //!
-//! The host directory itself becomes the lower layer if the guest's user owns every inode and can
-//! reach it by path; otherwise the lower layer is a private copy, made through the open descriptor.
+//! The host directory itself becomes the lower layer if the owner of the state directory owns every
+//! inode in it and launchers can reach it; otherwise the lower layer is a private copy, made
+//! through the open descriptor.
 
 use super::git;
 use super::mask::{self, Mask};

@@ -231,7 +231,7 @@ impl StartedRun {
 fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
         outcome: match error.code {
-            // A run of a cluster that was cancelled while no node had it.
+            // The run was sent to a cluster and cancelled before a node of the cluster took it.
             ErrorCode::RunCancelled => Outcome::Cancelled,
             _ => Outcome::Failed,
         },

@@ -60,9 +60,10 @@ impl<'a> StreamRedactor<'a> {
 const GLIMPSE: usize = 3;
 
 /// Redactor for one stream that a person follows live. It shows lines at once, and an incomplete
-/// line after a short pause. It redacts configured secret values; if a pause follows the first bytes
-/// of a value, up to [`GLIMPSE`] of these may have been shown before. It misses a token that is recognized only by its form if the token arrives in pieces with
-/// pauses in between. The journal uses [`StreamRedactor`].
+/// line after a short pause. It redacts configured secret values; if a pause follows the first
+/// bytes of a value, up to [`GLIMPSE`] of these bytes were already shown. It misses a token that is
+/// recognized only by its form if the token arrives in pieces with pauses in between. The journal
+/// uses [`StreamRedactor`].
 #[derive(Debug)]
 pub(crate) struct PromptRedactor<'a> {
     redactor: &'a Redactor,

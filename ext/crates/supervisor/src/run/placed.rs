@@ -26,17 +26,17 @@ pub(crate) struct PlacedJob {
     pub state: StateDir,
 }
 
-/// What a placer gets.
+/// A run for another host, as a [`Placer`] receives it.
 pub struct PlacedRun<'a> {
     /// The request, with secrets and host paths.
     pub request: &'a RunRequest,
-    /// Where it goes.
+    /// Cluster that runs the request, and how it runs it.
     pub placement: &'a ClusterPlacement,
     /// State directory of this host.
     pub state: &'a StateDir,
     /// Directory for temporary files, which is removed after the end of the run.
     pub scratch: &'a Path,
-    /// Tells when the run was cancelled.
+    /// Shows whether the run was cancelled, which can happen at any time.
     pub cancellation: &'a Arc<Cancellation>,
 }
 
@@ -46,8 +46,8 @@ pub type RecordEvent<'a> =
 
 /// Runs a request on another host.
 pub trait Placer: Sync {
-    /// Returns the cluster that the operator of this host has configured, with what the request
-    /// chooses. Reads the configuration with the rights of the state directory's owner.
+    /// Returns the cluster that the operator of this host has configured; `choice` replaces some of
+    /// its settings. Reads the configuration with the rights of the state directory's owner.
     ///
     /// # Errors
     /// `wp_codebox_cluster_not_configured` without a configuration, `wp_codebox_config_invalid` if
@@ -69,7 +69,7 @@ pub trait Placer: Sync {
     ) -> Result<RunResult, ErrorBody>;
 }
 
-/// Checks the request like that of a run on this host, and gives up root.
+/// Checks the request as for a run on this host, then gives up root.
 pub(crate) fn prepare(
     request: RunRequest,
     placement: RunPlacement,

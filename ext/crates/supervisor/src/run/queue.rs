@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::ExecutionEnd;
 
-/// Maximum number of waiting items at which another request is accepted; also the maximum number of
+/// Number of waiting items from which on further requests are refused; also the maximum number of
 /// waiting signals.
 const WAITING: usize = 256;
 /// Maximum number of bytes of program output in the queue.

@@ -222,7 +222,7 @@ fn backend(
     })
 }
 
-/// Starts to record the use of a held sandbox, which a service meters; other runs have no record.
+/// Starts to record the resource usage of a held sandbox, for accounting; `None` for other runs.
 fn usage(
     prepared: &Prepared,
     run_dir: &RunDir,

@@ -77,7 +77,7 @@ pub(super) struct Recorder<'a> {
     count: u32,
     /// Whether the guest may contain work, because a program ran in it or clients could reach it.
     worked: bool,
-    /// End of the program with which its guest ended; `None` while no guest ended in that way.
+    /// How a program ended whose end also ended its guest; `None` while there was no such program.
     pub lost: Option<ExecutionEnd>,
     /// Output of the programs that clients run in a held sandbox (one kept open for clients).
     beside: Beside,
@@ -387,8 +387,8 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Returns whether the guest may contain work to capture: a program of the run ran in it, or
-    /// clients could reach it.
+    /// Returns whether the guest may contain work to capture: a program ran in it (those that load
+    /// components do not count), or clients could reach it.
     pub(super) fn worked(&self) -> bool {
         self.worked
     }

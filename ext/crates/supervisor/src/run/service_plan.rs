@@ -1,5 +1,5 @@
-//! Services that a request asks for: their ports in the guest, their outputs, and the password of
-//! the database.
+//! Services that a request asks for: their ports in the guest, their outputs (values such as host
+//! and port, which programs get as environment variables), and the password of the database.
 
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, RootAuthentication, Service, ServiceKind};
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn database_has_a_new_password_for_each_run_or_an_empty_one() {
+    fn database_password_is_new_for_each_run_unless_the_request_asks_for_an_empty_one() {
         let generated = json!([{"id": "db", "kind": "mysql"}]);
         let first = plan(generated.clone()).secrets().next().unwrap().to_owned();
         assert_ne!(plan(generated).secrets().next().unwrap(), first);

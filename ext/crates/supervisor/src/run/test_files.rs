@@ -80,7 +80,8 @@ fn is_directory(change: &Change) -> bool {
     nodes.all(|node| matches!(node, Node::Directory))
 }
 
-/// Returns whether a path is that of a test or of a file that configures tests.
+/// Returns whether a path is that of a test, of a file that configures checks, or of a file with
+/// scripts that checks may run.
 fn decides(relative: &str) -> bool {
     let lower = relative.to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", lower.as_str()));

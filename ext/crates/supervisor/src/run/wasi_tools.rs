@@ -50,8 +50,8 @@ impl RunWasiTools {
             return Ok(Self::default());
         };
         let registered = match WasiTools::of(Path::new(&request.paths.state_dir)).list() {
-            // The caller may not read the state directory; opening it refuses the run with the
-            // better reason.
+            // The caller may lack permission to read the state directory. The run is then refused
+            // with a clearer reason when the state directory is opened.
             Err(WasiRegistryError::Read {
                 source: rustix::io::Errno::ACCESS,
                 ..

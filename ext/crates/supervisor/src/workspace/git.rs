@@ -98,7 +98,8 @@ fn records(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
         .map(|row| String::from_utf8_lossy(row).into_owned())
 }
 
-/// Returns the changed paths, submodules and unmerged paths of the workspace at `root`.
+/// Returns the changed paths of the workspace at `root`, and a violation for each path that git
+/// ignores, that is a submodule or that is unmerged.
 pub(super) fn facts(root: &Path) -> Result<Facts, String> {
     // `git status` would run the filter programs that a repository's own configuration names.
     let settings = ask(root, &["config", "--list", "--name-only", "-z"])?;

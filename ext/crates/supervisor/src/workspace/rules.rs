@@ -29,7 +29,7 @@ pub enum Code {
     /// The path is a `.git` directory or file. The `.git` at the workspace's root is allowed if git
     /// reports the changes.
     NestedGitMetadata,
-    /// git ignores the changed path.
+    /// git ignores the path, so it would not report a change of the path.
     IgnoredPath,
     /// The path is a device, socket or FIFO, or its name is not UTF-8.
     SpecialFile,

@@ -299,7 +299,8 @@ fn requests_running_at_stop_are_logged_as_stopped() {
         (row.decision, row.reason, row.status),
         (EgressDecision::Failed, "stopped", 200)
     );
-    // A program that another test is starting has the socket, too, until its `exec`.
+    // A child process that another test has forked keeps the listening socket open until its
+    // `exec`.
     until("the bridge stops listening", || {
         TcpStream::connect(rig.tcp).is_err()
     });

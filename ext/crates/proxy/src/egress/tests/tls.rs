@@ -98,7 +98,7 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
 }
 
 #[test]
-fn tunnel_forwards_tls_unchanged_to_the_named_host() {
+fn tunnel_forwards_tls_unchanged_to_the_host_of_the_connect_request() {
     let mut rig = tls_rig(json!({"allowHosts": ["a.example"]}));
     let trusted = client(&rig.servers.pem, Sni::Sent);
     let stream = connect(&rig, "A.example:443").unwrap();

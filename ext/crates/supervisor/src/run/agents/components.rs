@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
-/// Activates the components of the request and checks that they are loaded. Returns the reason to
-/// stop the run, if any.
+/// Activates the components of the request, checks that they are loaded, and imports the agent
+/// bundles, unless a recipe step runs the agent. Returns the reason to stop the run, if any.
 pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let run = guest.run;
     // Steps of a recipe activate its plugins, which may register the ability and import the bundles.

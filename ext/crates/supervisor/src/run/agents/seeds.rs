@@ -7,7 +7,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
 /// Creates the content of the request's site seeds. Returns the reason to stop the run, if any; a
-/// row that could not be created is such a reason.
+/// seed that could not be created is such a reason.
 pub(in super::super) fn create(
     guest: &mut GuestContext<'_, '_>,
 ) -> Result<Option<Stop>, ErrorBody> {
@@ -24,7 +24,8 @@ pub(in super::super) fn create(
                 ("content".to_owned(), json!(seed.content)),
                 ("format".to_owned(), json!("json")),
                 ("ids".to_owned(), json!("assigned")),
-                // A plugin or theme of the site that the guest lacks is not part of the task.
+                // Skips plugins and themes of the site that the guest lacks: the task does not need
+                // them.
                 ("absent".to_owned(), json!("skip")),
             ]),
         };

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_a_chain_is_a_sum_whose_cost_omits_runs_without_prices() {
+    fn usage_of_a_chain_of_runs_is_a_sum_whose_cost_omits_runs_without_prices() {
         let without_prices = ModelUsage {
             cost_microusd: None,
             ..USED

@@ -1,8 +1,9 @@
 //! What the agent of a follow-up run is told: the comments, and a summary of the earlier run.
 //!
-//! Invariants: every text is redacted before it is shortened. Document and text say that their
-//! contents are untrusted. In the text, each line from a comment or from the earlier run begins
-//! with `> `, so it cannot be mistaken for a line that this module writes.
+//! Invariants: every text is redacted before it is shortened. The JSON document and the text for
+//! the agent both say that their contents are untrusted. In the text, each line from a comment or
+//! from the earlier run begins with `> `, so it cannot be mistaken for a line that this module
+//! writes.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

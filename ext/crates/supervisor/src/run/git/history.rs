@@ -95,8 +95,8 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let settings = take("config")?.unwrap_or_default();
     let settings = settings_of(&String::from_utf8_lossy(&settings))?;
     let mut files = vec![("config".to_owned(), settings.into_bytes())];
-    // The time is read before the content. If the index is replaced in between, the time is too
-    // old, which only makes git compare the content of more files.
+    // The modification time of the index is read before its content. If the index is replaced in
+    // between, the time is too old, which only makes git compare the content of more files.
     let stat = rustix::fs::statat(git.as_fd(), "index", AtFlags::SYMLINK_NOFOLLOW).ok();
     let indexed = stat.and_then(|stat| {
         let seconds = u64::try_from(stat.st_mtime).ok()?;

@@ -67,8 +67,8 @@ pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<Hi
 }
 
 /// Returns the directory with git objects that the guest mounts: the `objects` directory of the
-/// source's repository, or a copy of it if the mount is a copy or the guest's user does not own
-/// every file.
+/// source's repository, or a copy of it if the mount is a copy or the owner of the state directory
+/// does not own every file.
 fn objects(
     mount: &OpenMount,
     view: MountView,

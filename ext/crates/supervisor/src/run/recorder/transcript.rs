@@ -10,7 +10,8 @@ pub(crate) struct TranscriptEntry {
     pub command: String,
     /// Arguments that the command got in the guest.
     pub args: Vec<String>,
-    /// Exit code; 128 + signal number if killed; absent if the program never ran.
+    /// Exit code, or 128 + signal number if a signal ended the program; absent if neither applies,
+    /// e.g. because the program never ran.
     pub exit_code: Option<i32>,
     /// Part of the run, e.g. `agent`, `command` or `check`.
     pub phase: &'static str,

@@ -9,7 +9,7 @@ use wp_codebox_backend_native::{DATABASE_SETTINGS, ServerProgram};
 use wp_codebox_contracts::ErrorBody;
 use zeroize::Zeroizing;
 
-/// Returns the server program. Its first input sets the password of the run.
+/// Returns the server program. The statements on its standard input set the run's password.
 pub(super) fn server(password: &Zeroizing<String>) -> Result<Server, ErrorBody> {
     let program = ServerProgram::MariaDb.find().map_err(|e| e.body())?;
     Ok(Server {
@@ -53,7 +53,7 @@ fn greeting(body: &[u8]) -> Option<String> {
     let (protocol, rest) = body.split_first()?;
     let end = rest.iter().position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&rest[..end]).ok()?;
-    // MariaDB puts the version of a MySQL before its own one, for old clients.
+    // Some versions of MariaDB send `5.5.5-` before their version, for clients that expect MySQL.
     let version = text.strip_prefix("5.5.5-").unwrap_or(text);
     (*protocol == 10 && !version.is_empty()).then(|| version.to_owned())
 }

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const TAIL: usize = 8 * 1024;
 /// Maximum length of the line of output in an error, in characters.
 const LINE: usize = 300;
-/// Maximum length of a record in bytes.
+/// Maximum length of a record (one line of a server's output), in bytes; a longer one is split.
 const RECORD: u64 = 512 * 1024;
 /// Signal that makes a server shut down.
 const TERMINATE: i32 = 15;

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{Agent, CommandCall, ErrorBody, ErrorCode, RunRequest,
 use wp_codebox_policy::assert_step;
 use wp_codebox_runtime::Stop;
 
-/// A step of the agent that has ended.
+/// Result of a recipe step that ran the agent.
 #[derive(Debug)]
 pub(crate) struct AgentStep {
     /// The step in the form of every command. `stopped` is set if the step's own time limit
@@ -119,7 +119,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// Returns the name of the agent: that of its preset or ability, or provider and model.
+/// Returns the name of the agent: its preset, program or ability, or provider and model.
 fn name(request: &RunRequest, agent: &Agent) -> String {
     match agent {
         Agent::Command(command) => match (&command.preset, command.argv.first()) {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agent_step_without_success_has_an_error_and_a_word_for_its_end() {
+    fn unsuccessful_agent_step_has_an_error_and_a_word_that_says_how_it_ended() {
         let body = || ErrorBody::new(ErrorCode::AgentBlocked, "no");
         for (stop, end, word) in [
             (None, AgentEnd::Failure, "failed"),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn result_of_a_target_command_is_wrapped_with_its_output_and_status() {
+    fn result_of_command_agent_run_contains_the_target_command_with_its_output_and_status() {
         let outer = call(
             "command-agent-run",
             &["command=wordpress.wp-cli", "parse-json=yes", "session-id=s"],

@@ -67,7 +67,7 @@ fn agent_run(call: &Call, step: &Step, status: CommandStatus, output: Option<Val
             "command": call.argv.first(),
             "args": call.argv.get(1..).unwrap_or_default(),
         },
-        // A program that was killed has no exit status.
+        // -1 if the program did not start, or a limit or the end of its guest ended it.
         "exitCode": step.exit_code().unwrap_or(-1),
         "stdout": step.stdout,
         "stderr": step.stderr,
@@ -176,8 +176,8 @@ fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> O
 }
 
 /// Returns the failure that a program reports. A program may use only two of the product's error
-/// codes. Both only say that the call of the command is at fault, so a false one states nothing
-/// about the run or the host. Any other code is returned only as data.
+/// codes. Both only say that the call of the command is at fault, so a program that uses them
+/// wrongly claims nothing about the run or the host. Any other code is returned only as data.
 fn refused(command: &str, error: &Value) -> ErrorBody {
     let text = |name: &str, most: usize| {
         let text = error.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -28,7 +28,8 @@ impl Session<'_, '_> {
         let started = Instant::now();
         let editor = CommandCall {
             command: ACTIONS.to_owned(),
-            // This command has no such argument, so a slow machine gets more time than the default.
+            // This command has no argument for the timeout, so the timeout is longer than the
+            // default.
             args: vec![
                 format!("steps-json={}", block.steps()),
                 "wait-timeout=120s".to_owned(),
@@ -37,7 +38,7 @@ impl Session<'_, '_> {
         let inner = self.browser_command(&editor, bounds)?;
         let (document, error) = block.document(call, &inner.result);
         let mut done = self.carried_out(call, started, &document, error)?;
-        // A browser that was stopped has not exited by itself, and neither has the command.
+        // If the browser was stopped, the result of this command states that, too.
         if !matches!(inner.step.result.end, ExecutionEnd::Exited { .. }) {
             done.step.result = ExecutionResult {
                 duration: done.step.result.duration,
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn block_without_a_valid_name_or_with_two_forms_is_refused() {
+    fn block_with_an_invalid_name_or_attributes_or_with_both_markup_and_content_is_refused() {
         for args in [
             &["block-name=Core/Paragraph"][..],
             &["block-name=a/b/c"],
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn document_of_a_saved_block_has_the_members_of_block_exercise() {
+    fn result_of_a_saved_block_has_every_member_that_the_output_schema_requires() {
         let call = call(&["block-name=core/heading", "attrs-json={\"level\":2}"]);
         let block = Block::of(&call).unwrap();
         let (document, error) = block.document(&call, &answer(&saved("core/heading"), None));

@@ -50,7 +50,7 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // The policy check above has refused these two already.
+            // The policy check above has already refused commands with the next two handlers.
             Handler::Agent => {
                 let message = format!("{} can only be a step of a recipe", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))

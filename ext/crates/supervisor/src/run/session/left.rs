@@ -48,8 +48,8 @@ impl Session<'_, '_> {
                 let rows = files.and_then(|found| found.get("files").or(Some(found)));
                 rows.and_then(Value::as_array).cloned().unwrap_or_default()
             }
-            // Here standard output contains what the caller's PHP code prints, so the diagnostics
-            // of the program are in a file.
+            // The standard output of such a program is what the caller's PHP code prints, so its
+            // diagnostics are in a file.
             Handler::Program(GuestProgram::Direct)
                 if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
             {

@@ -16,7 +16,7 @@ pub(super) enum Done {
     Well,
     /// The step failed; the guest lives. If the step may not fail, this ends the run.
     Failed(Stop),
-    /// The run must end, because the guest is dead.
+    /// The run must end, e.g. because the guest is dead or the time limit of the run passed.
     Over(Stop),
 }
 
@@ -228,7 +228,7 @@ fn timed_out(step: &WorkflowStep) -> End {
     )
 }
 
-/// Returns whether a step's execution succeeded, from how its program ended.
+/// Decides from the end of the step's program whether the step succeeded, failed, or ends the run.
 fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     let error = |what: String| End::Failed(Kind::Error, what);
     let result = &commanded.step.result;

@@ -192,7 +192,7 @@ fn started(
 
 /// What the browser's driver may use of the run while it performs a task.
 struct Window<'w, 'r> {
-    /// Working guest that serves the site.
+    /// Work guest, which serves the site.
     site: &'w mut dyn Runtime,
     recorder: &'w mut Recorder<'r>,
     id: &'w ExecutionId,

@@ -92,7 +92,7 @@ impl Session<'_, '_> {
     ) -> Result<Value, ErrorBody> {
         let wanted = Wanted::read(request)?;
         if let Some(open) = &mut self.previews.open {
-            // A second request can extend the preview but not move it to another address.
+            // A second request can change the deadline of the preview, but not its address.
             if wanted.place.port.is_some() && wanted.place != open.place {
                 let message = format!("a preview is already open at {}", open.url);
                 return Err(
