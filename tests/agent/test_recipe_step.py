@@ -115,7 +115,7 @@ def test_agent_preset_runs_as_a_step_with_the_network_that_it_needs(bench):
     document = step_of(answer)[1]
     must((document["agent"], document["message"]) == ({"name": "codex", "end": "completed"}, "Copied by the program."), str(document))
     bench.bundle(answer)
-    # A policy of the caller must open the model itself.
+    # A policy of the caller replaces that of the preset, so it must allow the model itself.
     recipe.play([], "--agents-dir", directory, "--policy", json.dumps(POLICY)).expect(126, "wp_codebox_forbidden")
 
 
@@ -201,7 +201,7 @@ def test_agent_step_is_validated_without_a_model_and_a_second_one_is_refused(ben
     must(len(found) == 1 and "inputs.extra_plugins" in found[0][2], str(found))
 
 
-def test_agent_step_outside_a_recipe_and_agent_options_without_it_are_refused(bench):
+def test_agent_step_outside_a_recipe_and_agent_options_without_an_agent_step_are_refused(bench):
     answer = bench.run("--command", STEP, "--arg", "task=x").expect(1, "wp_codebox_command_unsupported")
     must("recipe-run" in answer.json["error"]["message"], str(answer))
     answer = Recipe(bench, {"steps": [BEFORE]}).run("--agent-command", "true").expect(1, "wp_codebox_input_invalid")

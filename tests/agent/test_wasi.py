@@ -17,7 +17,7 @@ from loop import Loop, call, calls, changed, document, finish, must, results
 TOOL = "code.repair"
 MODULE = b"\0asm stands for a module"
 DIGEST = hashlib.sha256(MODULE).hexdigest()
-#: Repairs plugin.php in each directory that the tool may change, and answers its arguments.
+#: A runner that repairs plugin.php in each writable directory and prints the tool's arguments.
 RUNNER = r"""#!/bin/sh
 action=$1; shift
 case "$action" in
@@ -58,7 +58,7 @@ def recorded(bundle):
 @pytest.fixture(scope="module")
 def registered(environment):
     """A loop with a state directory of its own, in which the tool is registered: tools of the shared one reach every run."""
-    # Not a directory of pytest: other users, such as the owner of the state directory, cannot enter these.
+    # Outside of pytest's directories, which other users, such as the owner of the state directory, cannot enter.
     place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
     place.chmod(0o755)
     launcher = shutil.copy(environment["CODEBOX_LAUNCH"], place / "wp-codebox-launch")
@@ -93,7 +93,7 @@ def test_agent_repairs_code_with_a_wasi_tool_and_the_bundle_records_its_digests_
     must((audit["kind"], audit["wrappedCmd"]) == ("none", "wp-codebox-wasi"), json.dumps(audit))
     must(audit["wrappedArgs"][-2:] == ["--dir", "/workspace/plugin=/workspace/plugin:rw"], json.dumps(audit))
 
-    # `good` verified the bundle as it is; with another audit it is refused.
+    # `good` has verified the unchanged bundle; with a changed audit, verification fails.
     audit["wrappedArgs"].pop()
     with open(os.path.join(bundle, path), "w", encoding="utf-8") as file:
         json.dump({"schema": "wp-codebox/wasi-tools/v1", "tools": [tool]}, file)

@@ -68,7 +68,7 @@ def test_task_inside_a_workload_or_a_parent_request_runs_like_its_fields(bench):
     for wrapped in ({"agent_workload": workload}, {"workload": workload}, {"parent_request": parent}, parent):
         doc = call(bench, "agent-sandbox-run", {"agent_command": "true", **wrapped}).expect(0).json
         must(doc["task"] == "Write it" and doc["task_input"]["context"] == {"why": "a test"}, json.dumps(doc["task_input"]))
-    # A document may have notes of its own, and its schema and goal may be elsewhere.
+    # Without a schema, the members `workload` and `parent_request` are no task but context of the task beside them.
     noted = {"agent_command": "true", "goal": "Mine", "workload": {"id": 7, "context": {"why": "a note"}}, "parent_request": {"ticket": 4}}
     doc = call(bench, "agent-sandbox-run", noted).expect(0).json
     must(doc["task"] == "Mine" and doc["task_input"]["context"] == {"why": "a note", "parent_request": {"ticket": 4}}, json.dumps(doc["task_input"]))

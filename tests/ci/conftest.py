@@ -20,7 +20,7 @@ class Machine:
         self.directory, self.codebox = directory, environment["CODEBOX"]
         self.owner = environment["CODEBOX_OWNER"]
         self.state = self.own_directory("state")
-        # A program of this name is what the script finds on the PATH.
+        # The script finds the program under this name on the PATH.
         self.programs = os.path.join(directory, "bin")
         os.makedirs(self.programs)
         os.symlink(self.codebox, os.path.join(self.programs, "wp-codebox"))
@@ -70,7 +70,7 @@ class Machine:
 
 @pytest.fixture(scope="session")
 def machine(environment):
-    # Users of sandboxes read the projects. Each start of pytest makes the directories below which it creates its own private again.
+    # Other users run the sandboxes and must read the projects, but pytest resets the mode of its own directories to 0700 at each start.
     directory = tempfile.mkdtemp(prefix="codebox-ci.")
     os.chmod(directory, 0o755)
     yield Machine(environment, directory)

@@ -48,7 +48,7 @@ def test_scripts_have_no_finding_of_shellcheck(tmp_path):
                 script.write_text("#!/bin/bash\n" + step["run"], encoding="utf-8")
                 found = findings(str(script))
                 must(found.returncode == 0, f"{path}: {step.get('name')}\n{found.stdout}")
-    # Control: a finding is seen.
+    # Control: shellcheck reports a script with a mistake.
     script.write_text("#!/bin/bash\nrm -r $1\n", encoding="utf-8")
     must(findings(str(script)).returncode != 0, "shellcheck has no finding in a wrong script")
 
@@ -63,7 +63,7 @@ def test_every_variable_of_the_scripts_is_an_input_and_every_input_is_used():
     action = yaml.safe_load(read(ACTION))
     given = {name for step in steps(action) for name in step.get("env", {})}
     used = set(re.findall(r"CODEBOX_CI_[A-Z0-9_]+", read(SCRIPT))) | {f"CODEBOX_CI_{name}" for name in re.findall(r"\b(?:input|lines|number)\( '([A-Z_]+)'", read(REPORT))}
-    # Inputs of `publish`, which the action does not have, and of the place of the cache.
+    # Variables that the action does not set: the inputs of `publish`, the location of the cache, and the mode of a task.
     publish = {f"CODEBOX_CI_{name}" for name in ("BRANCH", "REMOTE", "COMMIT_MESSAGE", "AUTHOR_NAME", "AUTHOR_EMAIL", "PUSH_OPTIONS", "PUBLISH_WORKFLOWS", "CACHE", "MODE")}
     must(used - given == publish and given - used == {"CODEBOX_CI_JOB"}, f"not given: {used - given - publish}; not used: {given - used}")
     values = json.dumps(steps(action))
@@ -88,7 +88,7 @@ def test_fields_of_the_reusable_workflow_have_the_names_of_the_abilities():
     must(inputs - own - workspace <= set(schema["properties"]), f"not of run-agent-task: {inputs - own - workspace - set(schema['properties'])}")
 
 
-def test_secrets_are_only_named_and_only_the_publishing_job_may_write():
+def test_secrets_are_given_by_name_only_and_only_the_publishing_job_may_write():
     workflow = yaml.safe_load(read(WORKFLOWS[0]))
     must(workflow["permissions"] == {} and workflow["jobs"]["task"]["permissions"] == {"contents": "read"}, str(workflow["jobs"]["task"]["permissions"]))
     must(workflow["jobs"]["task"]["steps"][0]["with"] == {"persist-credentials": False}, "the checkout of the agent's job keeps credentials")

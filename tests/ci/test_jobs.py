@@ -99,7 +99,7 @@ def test_task_with_and_without_change_and_its_patch(machine):
     patched = machine.run(["git", "apply", "--unsafe-paths", "--directory=shop", "wp-codebox-results/change.patch"], cwd)
     with open(os.path.join(cwd, "shop", "shop.php"), encoding="utf-8") as file:
         must(patched.returncode == 0 and file.read().endswith("// done\n"), patched.stderr)
-    # No change: a success, unless the job asks for one. The old patch is not left behind.
+    # A task without a change succeeds unless the job requires a change. The patch of the last task is removed.
     ended(machine.job("task", cwd, **task, agent_command="true"), 0)
     must(outputs(cwd)["changed"] == "false" and "patch" not in outputs(cwd) and not os.path.exists(os.path.join(cwd, "wp-codebox-results", "change.patch")), str(outputs(cwd)))
     ended(machine.job("task", cwd, **task, agent_command="true", no_change="fail"), 4)
@@ -136,7 +136,7 @@ def test_result_of_an_agent_gives_no_command_to_the_ci_system(machine):
     must("::error::owned" in done.stderr and [line for line in done.stderr.splitlines() if line.lstrip().startswith("::")] == [], done.stderr)
 
 
-def test_text_of_a_result_is_one_output_and_one_case(machine):
+def test_newlines_and_markup_in_a_result_add_no_output_and_no_test_case(machine):
     machine.write("crafted/result.json", json.dumps({"status": "failed\npatch=/etc/passwd", "summary": "a\n::error::b", "changed_files": [],
                                                      "error": {"code": "wp_codebox_run_failed", "message": "first]]>\n<failure/>\u0001"}}))
     cwd = os.path.join(machine.directory, "crafted")
@@ -149,7 +149,7 @@ def test_text_of_a_result_is_one_output_and_one_case(machine):
         must(len(file.read().splitlines()) == 4, "the summary has further lines")
 
 
-def test_cache_brings_the_template_back_and_never_the_key(machine):
+def test_restored_cache_has_the_template_but_not_the_signing_key(machine):
     cwd = os.path.dirname(machine.project("cached"))
     ended(machine.job("phpunit", cwd, project="shop"), 0)
     os.utime(machine.write("agents/own/program", "#!/bin/sh\n", 0o755), ns=(1_700_000_000_123_456_789, 1_700_000_000_123_456_789))
@@ -165,7 +165,7 @@ def test_cache_brings_the_template_back_and_never_the_key(machine):
     before = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
     program = os.path.join(machine.directory, "agents-2", "own", "program")
     must(before and os.access(program, os.X_OK), str(before))
-    # The names of templates depend on times of this precision.
+    # The names of templates depend on modification times in nanoseconds.
     must(os.stat(program).st_mtime_ns == 1_700_000_000_123_456_789, f"the time became {os.stat(program).st_mtime_ns}")
     ended(machine.job("phpunit", cwd, project="shop", **fresh), 0)
     after = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
@@ -220,7 +220,7 @@ def test_patch_of_a_task_becomes_a_branch_but_a_change_of_ci_files_does_not(mach
     must(shown == ["Fix", "it", "shop/new.txt", "shop/shop.php"], str(shown))
     with open(outputs_file, encoding="utf-8") as file:
         must(file.read().startswith("branch=codebox/1\ncommit="), "no outputs")
-    # The same change with a workflow of the CI system.
+    # A change that also adds a workflow file of the CI system is refused.
     work = repository(machine, "refused")
     ended(machine.job("task", work, project="shop", goal="x", agent_command="sh -c 'mkdir -p .github/workflows; echo a > .github/workflows/a.yml'"), 0)
     done = ended(machine.job("publish", work, project="shop", branch="codebox/1"), 2)

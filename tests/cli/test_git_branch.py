@@ -286,7 +286,7 @@ def test_programs_configured_in_a_repository_are_not_run_by_a_commit(bench, chan
     must(not os.path.exists(marker), "programs ran: " + (open(marker, encoding="utf-8").read() if os.path.exists(marker) else ""))
     subprocess.run(["git", "-c", "safe.directory=*", "version"], env={"PATH": "/usr/bin:/bin", "GIT_TRACE": trace}, check=True, stdout=subprocess.DEVNULL)
     must(os.path.exists(trace), "the control writes no trace")
-    # Control: ordinary git runs the programs and reads the replacement. It would block at the FIFO, so that is removed.
+    # Control: ordinary git runs the programs and reads the replacement. Git would block at the FIFO, so the FIFO is removed.
     os.remove(repository.inside("fifo"))
     os.remove(repository.inside(".git", "info", "grafts"))
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GIT_DIR": repository.inside(".git"), "GIT_WORK_TREE": repository.path}

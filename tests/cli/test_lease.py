@@ -50,7 +50,7 @@ def test_preview_lease_of_a_held_run_is_shown_and_released(bench):
         must(answer.exit == 1 and answer.code, str(answer))
 
 
-def test_preview_options_without_an_effect_are_refused_by_name(bench):
+def test_preview_options_without_an_effect_are_refused_and_the_error_names_them(bench):
     hold = ["--preview-hold-seconds", "9"]
     for flags in (["--preview-lease-json", "{}"], ["--preview-lease"], ["--preview-hold-blocking", "--detach"]):
         answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", *PHP, *hold, *flags).expect(1, "wp_codebox_input_invalid")

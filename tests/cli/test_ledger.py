@@ -162,7 +162,7 @@ def test_known_head_reveals_a_ledger_that_was_made_anew(ledger):
     ledger("verify", "--known", "1").expect(1, "wp_codebox_input_invalid")
 
 
-def test_anchor_and_database_may_be_elsewhere(ledger, bench):
+def test_ledger_uses_a_database_and_an_anchor_in_the_given_directories(ledger, bench):
     directory = os.path.join(bench.directory, "other-disk")
     os.mkdir(directory, 0o700)
     bench.own(directory)

@@ -86,11 +86,11 @@ def test_tests_divided_among_sandboxes_run_once_each(bench):
     counts = [shard["summary"]["total"] for shard in divided["shards"]]
     must(sum(counts) == 28 and max(counts) - min(counts) <= 7, f"uneven parts: {counts}")
     must(len({shard["runId"] for shard in divided["shards"]}) == 3, str(divided["shards"]))
-    # Files that are named one by one are divided together.
+    # Files named on the command line are divided among the shards as well.
     files = [f"tests/Part{n}Test.php" for n in range(3)]
     named = phpunit(bench, directory, "--shards", "3", "--json", *files).expect(0).json
     must(sorted(shard["summary"]["total"] for shard in named["shards"]) == [1, 2, 3], str(named["shards"]))
-    # More parts than classes: the rest have nothing to do. A group that no class has is no success.
+    # With more shards than test classes, the other shards run no test. A group without a test is an error.
     many = phpunit(bench, directory, "--shards", "9", "--parallel", "3", "--json").expect(0).json
     must(many["summary"]["passed"] == 28 and [shard["summary"]["total"] for shard in many["shards"]].count(0) == 2, str(many["shards"]))
     none = phpunit(bench, directory, "--shards", "2", "--json", "--", "--group", "none").expect(1, "wp_codebox_command_failed")
@@ -109,7 +109,7 @@ def test_failures_are_located_in_text_junit_and_annotations(bench):
     must(root.attrib["tests"] == "4" and root.attrib["failures"] == "1" and root.attrib["skipped"] == "1", str(root.attrib))
     suite = root.find("testsuite[@name='BadTest']")
     must(suite.attrib["file"] == "tests/BadTest.php" and suite.find("testcase[@name='test_bad']/failure").attrib["message"] == 'a <b> & "c"', str(suite.attrib))
-    # Only the named file.
+    # Runs only the tests of the named file.
     only = phpunit(bench, directory, "--json", "tests/GoodTest.php").expect(0).json
     must(names(only) == ["GoodTest::test_0", "GoodTest::test_1"], str(names(only)))
 

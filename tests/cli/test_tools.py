@@ -13,7 +13,7 @@ from harness import must, tree
 from harness.reduced import forbid_user_namespaces
 
 MODULE = b"\0asm stands for a module"
-#: Answers its input. In a directory that it may change it makes a file.
+#: A runner that prints its input and creates a file in each writable directory.
 RUNNER = r"""#!/bin/sh
 action=$1; shift
 case "$action" in
@@ -107,11 +107,11 @@ def test_definition_that_is_not_valid_or_names_another_module_is_not_registered(
     registry.refused("wp_codebox_wasi_digest_mismatch", 1, *registry.add(module=MODULE + b"x"))
     registry.refused("wp_codebox_input_invalid", 1, "add", "--definition", registry.file("tool.json", "{}"), "--module", "/nonexistent/module")
     must(registry.call("list").json["total"] == 0, "a refused tool is registered")
-    # Control: the definition as it is.
+    # Control: the unchanged definition is registered.
     registry.call(*registry.add()).expect(0)
 
 
-def test_runner_that_is_missing_is_an_error_and_one_that_fails_too(bench, registry):
+def test_missing_or_failing_runner_is_an_error(bench, registry):
     without = Registry(bench, "tools-without-a-runner", runner=None)
     refused = without.refused("wp_codebox_wasi_runner_missing", 125, *without.add())
     must("hint: " in refused.stderr and "wp-codebox-wasi" in refused.stderr, str(refused))

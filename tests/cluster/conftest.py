@@ -14,7 +14,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def warm(bench, environment):
-    """A node that has run a task, whose template and layers other nodes take, so that they need not make them again."""
+    """A node that has run a task. Other nodes copy its template and layers, so that they need not create their own."""
     world = World(bench, environment)
     try:
         node = world.nodes.add("warm")

@@ -69,13 +69,13 @@ def test_configured_cluster_is_used_without_further_options(bench, nodes, config
     first = bench.agent("echo new > new.txt", *words, source=source, state=configured).expect(0).result
     must([row["path"] for row in first["changed_files"]] == ["/workspace/plugin/new.txt"], json.dumps(first))
     must(claims(bench, first["run_id"], configured) == ["one"], "the run was not on the node")
-    # The key means the same run for a host that describes the cluster by options.
+    # A host that describes the cluster by options gets the same run for the same idempotency key.
     other = host(bench, "described-host")
     again = bench.agent("echo new > new.txt", "--idempotency-key", "same", *nodes.placement(), source=source, state=other).expect(0).result
     must(again["run_id"] == first["run_id"], json.dumps(again))
 
 
-def test_placement_of_a_task_uses_the_configuration_and_the_option_wins(bench, configured):
+def test_placement_in_a_task_uses_the_configured_cluster_and_an_option_overrides_a_setting(bench, configured):
     path = os.path.join(bench.directory, "placed-task.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"goal": "Do it", "agent_command": "true", "placement": "cluster",
@@ -89,7 +89,7 @@ def test_placement_of_a_task_uses_the_configuration_and_the_option_wins(bench, c
     bench.call(*words).expect(125, "wp_codebox_cluster_not_configured")
 
 
-def test_run_of_the_service_goes_to_a_node_if_its_task_says_so(bench, nodes):
+def test_run_of_the_service_goes_to_a_node_if_its_task_has_the_placement_cluster(bench, nodes):
     service = Service(bench, "placed", "--source-root", bench.directory)
     configure(bench, nodes, service.state).expect(0)
     service.start()
@@ -103,7 +103,7 @@ def test_run_of_the_service_goes_to_a_node_if_its_task_says_so(bench, nodes):
         service.close()
 
 
-def test_configuring_a_capability_that_no_node_has_says_so(bench, nodes):
+def test_configure_prints_a_notice_if_no_node_has_the_capability(bench, nodes):
     state = host(bench, "other-capability")
     keys = [f"--node-key={name}={node.key}" for name, node in nodes.nodes.items()]
     words = ["cluster", "configure", *nodes.server(), "--submitter", "team", *keys, "--state", state]
@@ -160,7 +160,7 @@ RECIPES = {
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipe_that_needs_this_host_is_refused_by_the_name_of_the_field(bench, configured, name):
+def test_recipe_that_needs_this_host_is_refused_and_the_error_names_the_field(bench, configured, name):
     sections, words, field = RECIPES[name]
     path = recipe(bench, name.replace(" ", "-"), [HOME], **sections)
     answer = run_recipe(bench, path, configured, *words).expect(1, "wp_codebox_placement_unsupported")
@@ -198,7 +198,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_file_of_the_operator_is_used_unless_it_has(bench, nodes, name):
+def test_configuration_file_is_used_unless_it_has(bench, nodes, name):
     members, mode, owner, status, code, named = FILES[name]
     if owner == 0 and os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
@@ -229,7 +229,7 @@ def test_configuration_that_fails_its_check_is_not_written(bench, nodes):
         os.chmod(seed, 0o600)
         configure(bench, nodes, state, "--nats-credentials", seed).expect(1, "wp_codebox_secret_invalid")
     must(os.listdir(state) == [], f"the command wrote {os.listdir(state)}")
-    # Nodes without a heartbeat are listed all the same.
+    # The file also keeps a node that has not sent a heartbeat yet.
     keys = {"one": nodes.nodes["one"].key, "later": "0" * 64}
     answer = configure(bench, nodes, state, "--capability", "gpu", "--priority", "low", "--max-tries", "7", keys=keys).expect(0)
     with open(os.path.join(state, FILE), encoding="utf-8") as file:

@@ -45,7 +45,7 @@ def steps(request):
 
 
 class Case:
-    """A fault in one step of a node, and what must follow: the number of claims, and whether the node's result stays although it counts for nothing."""
+    """A fault in one step of a node, and what must follow. `epoch`: number of claims of the run. `evidence`: whether the result of the first claim stays stored although a later claim ended the run."""
 
     def __init__(self, step, then, epoch, arrives=False, evidence=False):
         self.step, self.epoch, self.evidence = step, epoch, evidence
@@ -56,7 +56,7 @@ class Case:
 
 
 def begin(world, cases, warm):
-    """Starts a node behind a proxy and a run for each case, and returns the node that helps, which is not running yet."""
+    """Starts a node behind a proxy and a run for each case. Returns the node `rescuer`, which is stopped and takes the runs over once it is started."""
     capabilities = [word for case in cases for word in ("--capability", case.name)]
     rescuer = world.nodes.make("rescuer", *capabilities, "--capacity", "4").like(warm).start()
     rescuer.drain()
@@ -72,7 +72,7 @@ def begin(world, cases, warm):
 
 
 def check(world, case):
-    """Checks that the run has ended once, with a bundle, and that nothing of it waits."""
+    """Checks that the run has ended with a bundle after the expected number of claims, and which of its results are stored."""
     records = world.records
     record = records.ended(case.run)
     must(record["state"]["end"]["kind"] == "result", f"{case.name}: {record}")
@@ -89,7 +89,7 @@ def check_all(world, cases):
         check(world, case)
     poll_until(world.records.messages, lambda count: count == 0, what="a message of a run that has ended stays")
     for case in cases:
-        # One value for the submission, one for each claim, one for the end.
+        # The record was stored once for the submission, once for each claim and once for the end.
         must(world.records.stored[case.run] == case.epoch + 2, f"{case.name}: {world.records.stored[case.run]} values of the record were stored")
 
 
@@ -118,7 +118,7 @@ def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundl
         world.close()
 
 
-def test_late_end_of_a_node_that_was_cut_off_between_two_steps_counts_for_nothing(bench, environment, warm, steps):
+def test_end_that_a_cut_off_node_reports_after_another_node_took_the_run_is_ignored(bench, environment, warm, steps):
     cases = steps([
         Case("fetch", "cut", 1),
         Case("claim", "cut", 1), Case("claim", "cut", 2, arrives=True),
@@ -181,7 +181,7 @@ def world(bench, environment, warm):
 
 
 class Submission:
-    """A step of a submitter at which something happens; `arrives`: the server still gets the message."""
+    """A step of a submitter at which a fault happens; `arrives`: the server still gets the message of this step."""
 
     def __init__(self, step, arrives=False):
         self.step, self.arrives, self.name = step, arrives, f"{step}-{'answer' if arrives else 'lost'}"

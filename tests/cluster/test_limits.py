@@ -45,7 +45,7 @@ def small_disk(path, megabytes, mode="0755"):
 
 
 def fill(directory):
-    """Writes a file that takes the room of a disk; returns its path."""
+    """Writes a file until the disk is full; returns its path."""
     path = os.path.join(directory, "filler")
     with open(path, "ab", buffering=0) as file:
         for size in (1 << 20, 512):
@@ -106,7 +106,7 @@ def test_input_that_is_removed_under_a_claimed_run_is_stored_again_and_the_node_
         file.write(mark)
 
     def remove():
-        # Other inputs are in the cache of the node. The node sends its claim again if this takes too long, so large ones are not read.
+        # Removes only the input with the mark: the node has the others in its cache. Large objects are not read, because the node sends its claim again if this takes too long.
         small = [name for name in world.records.objects("layer.") if world.records.size(name)[0] < 4096]
         names = [name for name in small if mark.encode() in gzip.decompress(world.records.parts(name))]
         empty_stream(world, "CODEBOX_O_team", [f"objects.team.{name}.>" for name in names])
@@ -126,7 +126,7 @@ def test_input_that_is_removed_under_a_claimed_run_is_stored_again_and_the_node_
 def test_full_record_stream_refuses_new_runs_and_the_end_of_a_present_one_waits_for_room(world):
     world.set_up("--record-space", "1", "--shrink")
     node = world.nodes.nodes["one"]
-    # The server has stored the claim, and gets no room for the end.
+    # Fills the stream after the claim is stored, so that it has no room for the end of the run.
     dummies = []
     node.url = world.proxy(Fault(r"objects\.team\.result\..*\.end", then=lambda: dummies.extend(fill_stream(world, "records.team.dummy{}", 60_000)))).url
     node.start()
@@ -134,7 +134,7 @@ def test_full_record_stream_refuses_new_runs_and_the_end_of_a_present_one_waits_
     world.all_hit()
     world.submit("records", "true").expect(125, FULL)
     must(world.records.state(run) == "claimed", "the end was stored in a full stream")
-    # The fault came before the first attempt, and the node goes on with its heartbeats meanwhile.
+    # The stream was full before the node tried to store the end; the node keeps running and tries again.
     must(node.process.poll() is None, node.text())
     empty_stream(world, "CODEBOX_R_team", dummies)
     must(world.records.ended(run)["epoch"] == 1, "the task ran again")
@@ -151,13 +151,13 @@ def test_full_object_stream_refuses_uploads_and_ends_a_run_whose_result_has_no_r
     refused = world.submit("objects", "echo a > a.txt", "--max-tries", "2").expect(125, FULL)
     must("CODEBOX_O_team" in refused.json["error"]["message"], str(refused))
     must([error["code"] for error in given_up(node)] == [FULL], node.text())
-    # An upload that no node sees.
+    # The upload of the task itself is refused, so no node sees this run.
     world.submit("objects-more", "true").expect(125, FULL)
     empty_stream(world, "CODEBOX_O_team", ["objects.team.junk.>"])
     world.submit("objects", "echo a > a.txt").expect(0)
 
 
-def test_too_large_input_or_result_is_refused_by_its_name(world, bench):
+def test_too_large_input_or_result_is_refused_with_its_own_error_code(world, bench):
     node = world.nodes.nodes["one"].start()
     world.submit("size", "true").expect(0)
     # The layers above this limit are stored already.
@@ -183,7 +183,7 @@ def test_node_with_a_full_disk_gives_the_run_to_another_node(bench, environment,
                 other = world.nodes.make(f"other-{what}").like(warm).start()
                 other.drain()
                 world.submit(f"disk-{what}", "true").expect(0)
-                # The other directory of the node stays usable, because the test frees a little room for it.
+                # The disk with the directories of the node is full from here on.
                 filler = fill(disk)
                 run = world.detached(f"more-{what}", "echo a > a.txt")
                 error = poll_until(lambda one=node: given_up(one), what=f"the node with the full disk does not give the run up: {node.text()}")[0]
@@ -224,14 +224,14 @@ def test_runs_go_on_after_the_disk_of_the_server_was_full(bench, environment, wa
 
 
 @pytest.mark.parametrize("way", ["killed", "stopped"])
-def test_submitter_whose_patience_ends_says_that_the_run_may_go_on_and_gets_its_result_later(world, bench, way):
+def test_submitter_that_stops_waiting_reports_that_the_run_may_go_on_and_gets_its_result_later(world, bench, way):
     node = world.nodes.nodes["one"].start()
     access = {"servers": [world.server.url], "submitter": "team"}
     placement = {"cluster": access, "capability": "default", "priority": "normal", "max_tries": 3,
                  "nodes": [{"node": "one", "key": node.key}], "patience_ms": 1000}
     first = SupervisorClient(bench, "echo ready; sleep 3; echo a > a.txt", placement={"named": placement}).spawn().accepted()
     run = first.run_id
-    # Before that, the node would give the run back, because it cannot fetch the inputs.
+    # Waits for the output: if the server stopped earlier, the node could not fetch the inputs and would give the run back.
     frame = {}
     while "ready" not in str(frame):
         frame = first.frame()

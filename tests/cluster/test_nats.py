@@ -110,7 +110,7 @@ def without_one_line(permissions):
     rows = []
     for verb in ("publish", "subscribe"):
         lines = permissions[verb]["allow"]
-        # Nobody is told that an event was refused; `test_party_is_refused` shows that a node needs the right to send them.
+        # Without the right to send events a run still succeeds, so that line is left out; `test_party_is_refused` covers it.
         rows += [(f"{verb} {line}", {**permissions, verb: {"allow": [other for other in lines if other != line]}}) for line in lines if line != "events.*.*"]
     return rows
 
@@ -221,7 +221,7 @@ def test_call_of_the_operator_is_refused_for_the_others(bench, accounts, call):
 
 
 def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_cannot(accounts):
-    """The server sends its answers past the permissions of the requester. `permissions.rs` relies on this case for what it gives."""
+    """The server sends its own answers even to a reply subject on which the requester may not publish. The permissions in `permissions.rs` rely on what this test shows."""
     with accounts.client("shop") as shop, accounts.client("blog") as blog:
         must(shop.subscribe("events.shop.*") == "", "shop may not read its own events")
         must(blog.publish("records.blog.run_0", "forged", f"{blog.inbox}.1") == "", "blog may not write its own records")
@@ -234,7 +234,7 @@ def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_can
 
 
 def test_announcement_of_a_record_has_no_subject_for_a_reply(accounts):
-    """A party may answer what it receives; an announcement with the reply of its own message would let it publish anywhere."""
+    """A party may publish on the reply subject of each message that it receives. If announcements repeated the reply subject of the record's message, which the party chooses, it could publish on any subject."""
     with accounts.client("shop") as shop:
         must(shop.subscribe("changes.shop.*") == "", "shop may not read announcements of its records")
         must(shop.publish("records.shop.run_1", "{}", "events.blog.run_0") == "", "shop may not write its own records")
@@ -251,7 +251,7 @@ def set_up(bench, server, *arguments):
     return bench.call("cluster", "setup", "--nats", server.url, *small, *arguments, "--json")
 
 
-def test_setup_creates_once_and_keeps_what_a_later_one_does_not_name(bench, server):
+def test_setup_creates_streams_once_and_keeps_those_that_a_later_setup_does_not_name(bench, server):
     first = set_up(bench, server, "--submitter", "one").expect(0).json
     must("CODEBOX_R_one" in first["created"] and "CODEBOX_T_one/default_low" in first["created"], str(first))
     again = set_up(bench, server, "--submitter", "one").expect(0).json

@@ -74,7 +74,7 @@ def layers_that_are_a_file(node):
 
 
 def read_only_state(node):
-    """A read-only mount; the owner could change a mode."""
+    """Makes the state directory read-only with a mount, because its owner could undo a change of its mode."""
     if os.geteuid() != 0:
         skip_unless_root("only root can mount")
     node.prefix = ("unshare", "--mount", "sh", "-c", f'mount --bind {node.state} {node.state} && mount -o remount,ro,bind {node.state} && exec "$@"', "sh")
@@ -127,7 +127,7 @@ def test_node_leaves_runs_of_a_newer_protocol_alone_and_takes_those_of_its_own_a
     newer = [put_run(world, PROTOCOL + 1), put_run(world, PROTOCOL + 2, another="member")]
     older = [put_run(world, PROTOCOL), put_run(world, PROTOCOL - 1)]
     for run in older:
-        # It takes the run and finds that the task is missing.
+        # The node takes the run and finds that the task is missing.
         must(world.records.ended(run)["state"]["end"]["error"]["code"] == "wp_codebox_cluster_missing", str(world.records.get(run)))
     world.submit("versions", "true").expect(0)
     for run in newer:
@@ -194,7 +194,7 @@ def test_nodes_with_wrong_clocks_keep_their_runs_and_lose_them_when_they_die_lik
         # Control: a program in place of the node sees the other time.
         year = subprocess.run([*nodes["ahead"].prefix, "date", "+%Y"], capture_output=True, text=True, check=True).stdout
         must(int(year) >= int(subprocess.run(["date", "+%Y"], capture_output=True, text=True, check=True).stdout) + 2, year)
-        # Longer than a lease: a node that reads another one's time would take it for dead, or never.
+        # Longer than a lease: a node that compared its clock with another node's would declare that node dead too early or never.
         runs = {name: world.detached(f"clock-{name}", "echo ready; sleep 12; echo a > a.txt", "--capability", name) for name in nodes}
         for name, run in runs.items():
             world.delivered(run)
@@ -214,7 +214,7 @@ def test_nodes_with_wrong_clocks_keep_their_runs_and_lose_them_when_they_die_lik
 
 
 class Lies:
-    """A server with accounts and one honest node. A run is done; then a program with the node's account says something else about it."""
+    """A server with accounts and one honest node. After a run has ended, a program with the node's account stores false records of it."""
 
     def __init__(self, bench, environment, warm):
         self.bench = bench
@@ -320,7 +320,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_lie_of_a_node_about_a_run_is_refused_and_its_true_result_taken(lies, name):
+def test_false_record_or_result_of_a_node_is_refused_and_the_true_one_accepted(lies, name):
     lie, status, code = LIES[name]
     content = lies.streams.parts(f"result.{lies.run}.1")
     try:
@@ -369,7 +369,7 @@ def test_second_submitter_with_a_key_on_the_same_host_is_told_where_the_run_is(w
 # Servers.
 
 
-def test_node_uses_no_older_server_that_takes_the_place_of_its_own(bench, environment, warm):
+def test_node_refuses_an_older_server_that_replaces_its_own(bench, environment, warm):
     world = World(bench, environment)
     try:
         node = world.nodes.make("one").like(warm).start()

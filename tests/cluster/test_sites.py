@@ -75,7 +75,7 @@ def ended(site, run):
 
 def test_task_on_a_node_answers_like_one_of_this_host_and_the_site_applies_its_bundle(site, nodes):
     answer = site.run("echo '// changed on a node' >> sample.php", placement="cluster").expect(200).json
-    # Longer than 20 seconds, the call answers a handle.
+    # A call that takes longer than 20 seconds returns a handle instead of the result.
     run = answer.get("run_id") or answer["run"]["run_id"]
     answer = answer if "run" in answer else ended(site, run)["result"]
     must(answer["success"] is True and [row["path"] for row in answer["changed_files"]] == [FILE], json.dumps(answer))
@@ -129,6 +129,6 @@ def test_only_the_operator_decides_whether_a_site_may_use_the_cluster(site):
     must(site.run("true", placement="cluster").expect(200).json["success"] is True, "positive control: the same call with the file")
 
 
-def test_what_needs_the_site_is_refused_by_name(site):
+def test_preview_hold_of_a_run_on_the_cluster_is_refused_and_the_error_names_it(site):
     answer = site.run("true", placement="cluster", preview_hold_seconds=30)
     must("hold cannot be sent to another host" in answer.body.decode() and "wp_codebox_placement_unsupported" in answer.body.decode(), answer)

@@ -23,7 +23,7 @@ def world(bench, environment, warm):
 def test_unit_starts_a_node_that_ends_its_runs_before_it_stops(world, bench):
     options = os.path.join(bench.directory, "node-options")
     places = [word for name in ("launcher", "share", "php") for word in (f"--{name}", bench.environment[{"launcher": "CODEBOX_LAUNCH", "share": "CODEBOX_SHARE", "php": "CODEBOX_PHP"}[name]])]
-    # The directory of layers is one of an overlay here, of which the kernel makes no idmapped mount.
+    # Here the layers are on an overlay, which the kernel cannot mount idmapped, so the node uses the shared identity.
     words = ["--name", "unit", *world.nodes.server(), *places, "--identity", "shared"]
     with open(options, "w", encoding="utf-8") as file:
         file.write(f"NODE_OPTIONS={' '.join(words)}\n")

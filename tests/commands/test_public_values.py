@@ -69,7 +69,7 @@ def php(code, expect, name):
 
 
 class Words(Step):
-    """A step whose arguments are given as they are."""
+    """A step whose arguments are given as a list of words instead of names and values."""
 
     def __init__(self, command, args, expect=None, **more):
         super().__init__(command, {}, expect, **more)

@@ -273,7 +273,7 @@ class Slot:
             new = set(list_directory(self.site("runs"))) - view.before
             run = view.run = new.pop() if new else None
         if run is None:
-            # Killed before the run had a record: nothing may be left either.
+            # The kill came before the run had a record, so it may have left no lease or other file either.
             row["outcome"] = "no run"
             leftovers = [f"active/{name}" for name in list_directory(self.site("active"))]
             if leftovers:

@@ -65,13 +65,13 @@ $act = static function ( array $event ) use ( $do, $note, $run ): void {
 			while ( true ) {
 				$text .= str_repeat( 'x', 1024 * 1024 );
 			}
-			// No break: it does not get here.
+			// No break: the loop above ends with a fatal error.
 		case 'time':
 			set_time_limit( 1 );
 			while ( true ) {
 				continue;
 			}
-			// No break: it does not get here.
+			// No break: the loop above ends with a fatal error.
 		case 'throw':
 			throw new DomainException( 'mine' );
 		case 'panic':

@@ -89,7 +89,7 @@ def when_free(call):
 
     def free():
         answers.append(call())
-        # A killed request has no code; `wp_codebox_busy` is the only one with this status.
+        # Compares the status, because a killed request has no code; only `wp_codebox_busy` has the status 429.
         return getattr(answers[-1], "status", None) != 429
 
     poll_until(free, seconds=30, what="the locks are not released")
@@ -100,7 +100,7 @@ def until_process(site, call, tag):
     """Starts a call in a thread and waits for its `change-site` process. Returns the thread, the worker and the list that
     receives the answer. If the call ends before that process is seen, returns the answer instead."""
     thread, worker, answers = start_tagged_request(site, tag, lambda: call(headers={"X-Test-Tag": tag}))
-    # One look decides: a later one misses the process while `wp-codebox spawn change-site` ends and `wp-codebox change-site` begins.
+    # Uses the first scan that finds a process: a second one could run while `wp-codebox spawn change-site` becomes `wp-codebox change-site`.
     seen = []
     poll_until(lambda: seen.extend(changers(site)) or seen or not thread.is_alive(), seconds=30, what="no process changes the site")
     if seen:
@@ -180,7 +180,7 @@ def test_php_that_caches_code_runs_the_written_file_at_once(site):
     def write(text):
         with open(path(site, "sample.php"), "w", encoding="utf-8") as file:
             file.write(text)
-        # PHP caches no file that changed within the last seconds.
+        # An old modification time, because OPcache does not cache a file that changed within the last two seconds.
         os.utime(path(site, "sample.php"), (1_000_000_000, 1_000_000_000))
 
     try:
@@ -279,7 +279,7 @@ def test_of_two_concurrent_applies_one_is_refused_and_the_other_writes_all_its_f
     roll_back(site, runs[winner][0]).expect(200)
 
 
-def test_without_direct_apply_nothing_is_written_and_the_preflight_says_so(site):
+def test_without_direct_apply_nothing_is_written_and_the_preflight_reports_no_adapter(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     site.wp("option", "update", "wp_codebox_direct_apply", "0")
@@ -497,7 +497,7 @@ def options_of_change(site):
 
 
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_none_after_the_next_request(site, options_of_change, operation):
+def test_next_request_removes_the_mark_and_locks_of_a_request_that_was_killed_before_any_write_of_them(site, options_of_change, operation):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]
@@ -527,7 +527,7 @@ def test_request_that_is_killed_before_any_write_of_its_mark_and_locks_leaves_no
 
 def test_lock_of_an_update_that_began_after_a_killed_request_stays(site, options_of_change):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
-    # Killed before it takes the second lock; the update takes the place of the first one.
+    # The request is killed before it takes the second lock; then an update of WordPress replaces the first lock by its own.
     must(apply(site, run, files, headers={"X-Kill": "5"}).status == 502, "control: the request is not killed")
     must(sorted(options_of_change()) == ["core_updater.lock", "wp_codebox_running_change"], str(options_of_change()))
     update = "require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php'; WP_Upgrader::release_lock( 'core_updater' ); echo (int) WP_Upgrader::create_lock( 'core_updater' );"

@@ -11,7 +11,7 @@ PARTIES = {"operator": ("operator",), "node": ("node", "node"), "shop": ("submit
 class Accounts:
     """A server with TLS and one user for each party; the permissions are those that `wp-codebox cluster permissions` prints.
 
-    `variants` has for a party a function that returns names and other permissions. Each gets a user, and a directory like that of the others in
+    `variants` maps a party to a function from its permissions to pairs of name and changed permissions. Each pair gets a user, and a directory in
     which this user stands for the party: `self.others` and `self.variants` have users and directories by party and name.
     """
 
@@ -51,7 +51,7 @@ class Accounts:
             file.write(f"{user.seed}\n")
 
     def own(self, party):
-        """Gives the credentials to the owner of the state directory, as which a supervisor reads them."""
+        """Gives the credentials to the owner of the state directory, with whose rights a supervisor reads them."""
         if os.geteuid() == 0:
             shutil.chown(f"{self.directory}/{party}.seed", self.bench.owner)
         return self

@@ -10,12 +10,12 @@ from .nats import Nats
 from .nodes import SMALL, Nodes
 from .records import Records
 
-#: Seconds after which the server delivers an unanswered message again. Longer than a run here, and shorter than the 60 of a setup.
+#: Seconds after which the server delivers an unanswered message again: longer than a run of these tests, shorter than the 60 s that `cluster setup` sets.
 ANSWER_WAIT = 10
 
 
 class World:
-    """A server with queues for these capabilities. `server` is one that has not started."""
+    """A server with queues for these capabilities. `server`: a server to use, not started yet; by default a new one."""
 
     def __init__(self, bench, environment, capabilities=("default",), server=None):
         self.bench, self.capabilities = bench, capabilities

@@ -132,7 +132,7 @@ class Host:
     def in_recorded_guest(self, pid):
         """Whether the process is in the namespaces of a guest that `record_guest` recorded."""
         try:
-            # One link excludes the processes of the host; the other six are read for the rest only.
+            # The PID namespace alone excludes host processes; the other six links are read only for the remaining processes.
             if os.readlink(f"/proc/{pid}/ns/pid") in self.own:
                 return False
         except OSError:

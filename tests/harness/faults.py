@@ -27,7 +27,7 @@ class Fault:
         self.arrives, self.down, self.then = arrives, down, then
 
     def matches(self, down, subject, reply, body):
-        # A consumer delivers a message under the message's subject; the subject for its answer tells that it is one.
+        # A message from a consumer has the subject under which it was stored; only its reply subject names the consumer.
         name = reply if down else subject
         return self.down == down and self.subject.fullmatch(name) and self.content.search(body)
 
@@ -138,7 +138,7 @@ class Link:
             self.close()
 
     def _passes(self, down, words, body):
-        """Returns whether a message is forwarded by the caller; what the fault needs has happened then."""
+        """Applies the fault if the message matches it; returns whether the caller must forward the message."""
         proxy, subject = self.proxy, words[1]
         sizes = 2 if words[0].startswith("H") else 1
         before = 3 if down else 2

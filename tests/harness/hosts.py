@@ -36,16 +36,16 @@ class Host:
         return subprocess.Popen(self.argv(*words), start_new_session=True, **options)
 
     def cut(self):
-        """Takes the cable out."""
+        """Disconnects the host from the network: its port of the bridge goes down."""
         ip("-n", self.network.switch, "link", "set", self.port, "down")
 
     def join(self):
-        """Puts the cable in again."""
+        """Connects the host to the network again."""
         ip("-n", self.network.switch, "link", "set", self.port, "up")
 
 
 class Network:
-    """A switch with hosts. Needs root. Nothing outside of it can be reached from it."""
+    """A bridge with hosts, which can reach only each other. Needs root."""
 
     def __init__(self):
         self.tag = f"codebox{os.getpid()}x{next(NUMBERS)}"
@@ -69,7 +69,7 @@ class Network:
 
 
 def enter(host):
-    """Moves this process to a host. Its children start there, too."""
+    """Moves this process into the network namespace of a host. Processes that it starts later are there, too."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(f"/run/netns/{host.namespace}", "rb") as namespace:
         if libc.setns(namespace.fileno(), 0x40000000) != 0:

@@ -45,9 +45,9 @@ class Node:
         return self
 
     def like(self, other, submitter="team"):
-        """Takes template and layers of another node, which has run a task of `team`, so that this one need not make them again."""
+        """Copies template and layers of the node `other`, which has run a task of `team`, so that this node need not create its own."""
         shares = os.stat(other.state).st_dev == os.stat(self.state).st_dev
-        # A template does not change any more, so links will do, unless this node has a disk of its own.
+        # A built template never changes, so hard links to its files suffice on the same file system.
         form = "-al" if shares else "-a"
         subprocess.run(["cp", form, f"{other.state}/templates", self.state], check=True)
         if shares and submitter == "team":
@@ -85,7 +85,7 @@ class Nodes:
 
     def __init__(self, environment, url, ca=None):
         self.environment, self.url, self.ca, self.nodes = environment, url, ca, {}
-        # Not below a directory of pytest: the owner of a state directory could not enter it.
+        # Outside of pytest's directories, whose mode 0700 keeps out the user that owns the state directories.
         self.directory = tempfile.mkdtemp(prefix="codebox-nodes.")
         os.chmod(self.directory, 0o755)
 
@@ -100,7 +100,7 @@ class Nodes:
         return [word for one in (url or self.url).split(",") for word in ("--nats", one)] + (["--nats-ca", self.ca] if self.ca else [])
 
     def make(self, name, *options, prefix=(), url=None):
-        """Returns a node that has not started. `url` is the address of the server for this node alone."""
+        """Returns a node that has not started. `url`: address at which only this node reaches the server, such as that of a proxy."""
         node = self.nodes[name] = Node(self, name, options, prefix, url)
         return node
 

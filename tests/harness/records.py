@@ -45,11 +45,11 @@ class Streams:
         return {subject.split(".")[2] for subject in answer["state"].get("subjects") or {}}
 
     def messages(self):
-        """Returns the number of messages of all queues that have no answer."""
+        """Returns how many messages of the queues are not answered yet."""
         return self.call(f"STREAM.INFO.CODEBOX_T_{self.submitter}")["state"]["messages"]
 
     def size(self, name):
-        """Returns the number of bytes of a complete object, and of its parts."""
+        """Returns the number of bytes and the number of parts of a complete object."""
         end = json.loads(self.last(f"CODEBOX_O_{self.submitter}", f"objects.{self.submitter}.{name}.end"))
         return end["bytes"], end["parts"]
 
@@ -97,7 +97,7 @@ class Records(Streams):
         self.stored, self.watcher = {}, Client(server)
         # The server announces each value that it stores, and no other one.
         self.watcher.subscribe(f"changes.{submitter}.*")
-        # A read that nothing ends until the connection is closed.
+        # No timeout: the read blocks until a message arrives or the connection is closed.
         self.watcher.socket.settimeout(None)
         threading.Thread(target=self._watch, daemon=True).start()
 

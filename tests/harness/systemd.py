@@ -30,7 +30,7 @@ class Machine:
         units = f"{work}-units"
         os.makedirs(work)
         shutil.copytree(UNITS, units)
-        # Of systemd itself only the journal, to which the units write.
+        # Of systemd's own units only the journal starts, because the tested units write to it.
         wanted = {"sysinit.target.wants": ["systemd-journald.service"], "multi-user.target.wants": list(drop_ins)}
         for target, names in wanted.items():
             os.makedirs(os.path.join(units, target))
@@ -55,7 +55,7 @@ class Machine:
         """Returns the pid of the first process of the namespaces; None before it is systemd."""
         must(self.process.poll() is None, f"systemd ended: {self.output()}")
         pid = self.process.pid
-        # A command of the script may end between two looks.
+        # A command of the script may end between two reads of /proc.
         with contextlib.suppress(OSError):
             while True:
                 with open(f"/proc/{pid}/comm", encoding="ascii") as file:

@@ -112,7 +112,7 @@ def test_terminal_escapes_are_filtered_without_tty(bench):
     assert bench.exec(run, "--", "sh", "-c", make).returncode == 0
     mine = os.path.join(bench.work, "mine")
     os.makedirs(mine)
-    # A file at the path of the guest's directory: the error message contains the name.
+    # A file where the guest has a directory, so that the error message contains the name.
     with open(os.path.join(mine, hostile), "w") as file:
         file.write("2")
     side = f"{mine}:/workspace/plugin/t"

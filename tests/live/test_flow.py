@@ -152,7 +152,7 @@ def test_pauses_over_twenty_seconds_in_reading_lose_no_input_or_output(bench):
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
             poll_until(lambda: full(raw.socket), what="still waiting for a full socket")
-            # No event reports a timeout of the sandbox, so the pause is longer than the timeout.
+            # No event shows when a timeout of the sandbox has passed, so the test pauses longer than any of them.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
             for last in raw.replies():

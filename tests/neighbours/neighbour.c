@@ -1,16 +1,17 @@
 /*
- * Hostile guest, its control outside, and one of its neighbours, in one static program.
+ * Static program with three roles: a hostile guest's attack on a kernel budget, its control outside
+ * of guests, and another program of the same host that needs the budget (a neighbour).
  *
  * `neighbour attack CLASS SECONDS WATCHES [PATH …]`
- *      takes all of a budget, of epoll watches at most so many, holds it and takes again what others
- *      give back, until SECONDS have passed
+ *      takes all units of a budget (at most WATCHES epoll watches), holds them, and takes the units
+ *      that other processes free, until SECONDS have passed
  * `neighbour probe CLASS [PATH]`
  *      takes one unit: prints `ok` or the errno's name
  * `neighbour serve`
  *      a web server that needs one unit of each budget per request; prints its port
  *
  * An attack prints `began`, then one of `full ERRNO N` (the kernel refused after N units),
- * `refused ERRNO` (it refused the first), `reached N` (the attack's own bound came first).
+ * `refused ERRNO` (the kernel refused the first unit), `reached N` (the attack's own bound came first).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,15 +38,15 @@
 #include <unistd.h>
 
 #define MIB (1L << 20)
-/* Bounds of what has no budget of its own. */
+/* Bounds of attacks on resources for which the kernel has no budget. */
 #define TCP_MIB 400
 #define FILES_AT_MOST 3000
-/* The attack's own bound; no call here fails with this. */
+/* Result of a `take_` function at the attack's own bound; no system call used here fails with it. */
 #define ENOUGH ECANCELED
-/* Bytes of a pipe, unless its user is above the soft budget of pipe pages. */
+/* Size in bytes of a new pipe, unless its user is above the soft limit on pipe pages. */
 #define USUAL_PIPE 65536
 
-/* Units, of all processes of an attack together. */
+/* Number of units that all processes of an attack have taken together. */
 static _Atomic long *taken;
 static long watches_at_most;
 static char **paths;
@@ -72,7 +73,7 @@ static void said(int error) {
 	fflush(stdout);
 }
 
-/* Takes until the kernel refuses, says so, and takes again what others give back. */
+/* Takes units until the kernel refuses one, prints the result, then takes units that others free. */
 static void exhaust(int (*take)(void)) {
 	int error = 0;
 	while (!error && now() < deadline)
@@ -85,12 +86,13 @@ static void exhaust(int (*take)(void)) {
 		else
 			pause_ms(1);
 	}
-	/* The other half goes on for as long. */
+	/* Wait for the second process of `take_epoll`, which runs until the same deadline. */
 	while (wait(NULL) > 0)
 		;
 }
 
-/* The parent keeps what its descriptors hold; the child begins with none. Returns in the child. */
+/* Forks. The parent stays alive, so that it keeps what its descriptors hold; only the child returns,
+ * with no descriptor above 2. */
 static int go_on_in_a_child(void) {
 	pid_t pid = fork();
 	if (pid > 0) {
@@ -104,8 +106,8 @@ static int go_on_in_a_child(void) {
 }
 
 /*
- * epoll: every epoll instance watches every counter. A process has only so many descriptors, so
- * children go on where it ends; it stays, because its watches end with it.
+ * epoll: every epoll instance watches every eventfd counter. When a process has no descriptor left,
+ * a child continues. The process stays alive, because its watches would end with it.
  */
 static long files_allowed(void) {
 	struct rlimit limit;
@@ -127,7 +129,7 @@ static int take_epoll(void) {
 				count_of_counters++;
 			if (count_of_counters == 0)
 				return errno;
-			/* Two processors take faster than one. */
+			/* A second process takes watches on another processor. */
 			if (!doubled++ && fork() == 0)
 				prctl(PR_SET_PDEATHSIG, SIGKILL);
 			next_counter = count_of_counters;
@@ -151,7 +153,7 @@ static int take_epoll(void) {
 	}
 }
 
-/* inflight: descriptors sent over unix sockets and never received. */
+/* inflight: sends descriptors over unix sockets and never receives them. */
 static int pass(int socket, int many) {
 	char room[CMSG_SPACE(253 * sizeof(int))] = {0};
 	char byte = 0;
@@ -180,7 +182,7 @@ static int take_inflight(void) {
 
 static int take_inotify(void) { return inotify_init1(IN_CLOEXEC) < 0 ? errno : 0; }
 
-/* watches: instances times names; an instance has one watch per inode. */
+/* watches: each inotify instance watches NAMES files; an instance has one watch per inode. */
 #define NAMES 2000
 static int take_watches(void) {
 	static int instance = -1, name = NAMES;
@@ -193,7 +195,7 @@ static int take_watches(void) {
 		name = 0;
 	}
 	snprintf(path, sizeof path, "watched-%d", name);
-	/* The first instance makes the names. */
+	/* The files are created while the first instance adds its watches. */
 	if (*taken < NAMES) {
 		int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 		if (file < 0)
@@ -206,7 +208,7 @@ static int take_watches(void) {
 	return 0;
 }
 
-/* pipes: large ones, then such of the usual size, until the kernel makes smaller ones. */
+/* pipes: of 1 MiB, then of the default size, until the kernel creates smaller ones. */
 static int take_pipe(void) {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -240,7 +242,7 @@ static int take_queue(void) {
 	mqd_t queue = mq_open(name, O_CREAT | O_RDWR, 0600, NULL);
 	if (queue == (mqd_t)-1)
 		return errno;
-	/* Counted until the last descriptor is closed; the name would outlive the process. */
+	/* The queue counts until its last descriptor is closed; its name would outlive the process. */
 	mq_unlink(name);
 	return 0;
 }
@@ -249,11 +251,12 @@ static int take_key(void) {
 	char name[64];
 	static int number;
 	snprintf(name, sizeof name, "neighbour-%d-%d", getpid(), number++);
-	/* -2: the keyring of this process, which ends with it. */
+	/* -2 is the keyring of this process, which the kernel removes when the process ends. */
 	return syscall(SYS_add_key, "user", name, "x", 1L, -2) < 0 ? errno : 0;
 }
 
-/* tcp: one MiB a call, behind connections that nothing reads. Children go on where descriptors end. */
+/* tcp: writes one MiB per call to connections that no program reads. When a process has no
+ * descriptor left, a child continues. */
 static int connection(void) {
 	static int listener = -1;
 	static struct sockaddr_in address = {.sin_family = AF_INET};
@@ -303,7 +306,7 @@ static int take_tcp(void) {
 	return 0;
 }
 
-/* Every file below the given paths is opened for reading only. */
+/* Descriptors of the files below the given paths, opened for reading only. */
 static int files[FILES_AT_MOST], count_of_files;
 static int visit(const char *path, const struct stat *status, int kind, struct FTW *level) {
 	(void)level;
@@ -320,7 +323,7 @@ static void open_all(void) {
 		nftw(*path, visit, 20, FTW_PHYS);
 }
 
-/* locks: a lease, a lock of the whole file and a lock of a record of each. */
+/* locks: takes a lease, a lock of the whole file and a record lock on each file. */
 static void attack_locks(void) {
 	long leases = 0, whole = 0, records = 0;
 	/* A broken lease sends SIGIO. */
@@ -328,7 +331,8 @@ static void attack_locks(void) {
 	open_all();
 	for (int i = 0; i < count_of_files; i++) {
 		struct flock record = {.l_type = F_RDLCK};
-		/* A write lease stops readers, where nobody else has the file open; a read lease stops writers. */
+		/* A write lease blocks readers and needs a file that no other process has open; a read lease
+\t\t * blocks writers. */
 		leases += fcntl(files[i], F_SETLEASE, F_WRLCK) == 0 || fcntl(files[i], F_SETLEASE, F_RDLCK) == 0;
 		whole += flock(files[i], LOCK_EX | LOCK_NB) == 0;
 		records += fcntl(files[i], F_OFD_SETLK, &record) == 0;
@@ -339,7 +343,7 @@ static void attack_locks(void) {
 		pause_ms(20);
 }
 
-/* fsync: of files that this process did not write. */
+/* fsync: calls fsync on files that this process did not write. */
 static void attack_fsync(void) {
 	open_all();
 	pid_t other = fork();
@@ -359,12 +363,12 @@ static void attack_fsync(void) {
 	}
 }
 
-/* stops: every other process that may be signalled is stopped, again and again. */
+/* stops: repeatedly sends SIGSTOP to every process that this one may signal. */
 static void attack_stops(void) {
 	signal(SIGCONT, SIG_IGN);
 	printf("storm\n");
 	fflush(stdout);
-	/* -1: all but this process and pid 1. */
+	/* -1 stands for every process except this one and pid 1. */
 	while (now() < deadline)
 		kill(-1, SIGSTOP);
 }
@@ -381,7 +385,8 @@ static const struct {
 	{"stops", NULL, attack_stops},
 };
 
-/* One unit of each budget, as programs of a web host use them. Answers what failed. */
+/* Takes one unit of each budget, as a program of a web host does, and frees it. Returns the name of
+ * the budget that failed, or NULL. */
 static const char *request_needs(int poller, int client, int *error) {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = client};
 	int ends[2], watcher;
@@ -445,7 +450,7 @@ static int serve(void) {
 	}
 }
 
-/* The probes of locks: what a program of the host does with a file of its own. */
+/* Probe of the classes without a `take_` function: locks the file as a program of the host would. */
 static int probe_locks(void) {
 	int file = open(paths[0], O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	struct flock record = {.l_type = F_WRLCK};
@@ -478,7 +483,7 @@ int main(int count, char **words) {
 		watches_at_most = atol(words[4]);
 		paths = words + 5;
 		deadline = now() + atof(words[3]);
-		/* Whatever this program is stuck in, it ends. */
+		/* SIGALRM ends the program even if a system call never returns. */
 		alarm(atoi(words[3]) + 5);
 		puts("began");
 		fflush(stdout);

@@ -50,7 +50,7 @@ add_action( 'wp_abilities_api_init', fn() => wp_register_ability( 'shop/sum', [
 def test_built_recipe_of_each_kind_is_valid_by_the_published_schema(bench):
     with open(PUBLISHED, encoding="utf-8") as file:
         schema = json.load(file)
-    # Its id is no URL, so references within it cannot be resolved with it.
+    # `$id` is not a URL, so the validator could not resolve references within the schema against it.
     schema.pop("$id")
     published = jsonschema.Draft202012Validator(schema)
     for kind, options in OPTIONS.items():

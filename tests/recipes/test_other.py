@@ -34,7 +34,7 @@ def test_recipe_with_a_command_outside_the_callers_policy_is_refused(bench):
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
 
 
-def test_steps_take_code_files_words_of_a_command_line_and_target_commands(bench):
+def test_steps_accept_code_files_separate_words_of_a_command_line_and_a_target_command(bench):
     steps = [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]},
              {"command": "wordpress.wp-cli", "args": ["command=wp option", "get", "blogname", "--format=json"]},
              {"command": "command-agent-run", "args": ["command=wordpress.wp-cli", 'args-json=["command=option get blogname"]']},
@@ -203,7 +203,7 @@ def test_recipe_step_output_keeps_json_and_is_truncated_past_the_limit(bench):
     must(cut["stderr"] == "why" and "stderrTruncated" not in cut, cut["stderr"])
 
 
-def test_recipe_run_options_without_an_effect_are_refused_by_name_and_timeout_may_be_milliseconds(bench):
+def test_recipe_run_options_without_an_effect_are_refused_with_their_name_and_timeout_may_be_milliseconds(bench):
     recipe = recipes.write(bench, "options", [php("echo 1;")])
     for flags in (["--host-node-heap-mb", "512"], ["--adversarial-replay", "x"], ["--approve-external-service-writes"]):
         refused = recipes.run(bench, recipe, *flags).expect(1, "wp_codebox_input_invalid")

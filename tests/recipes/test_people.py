@@ -104,7 +104,7 @@ add_filter( 'wp_codebox_site_seed_importers', function ( $importers ) {
     must("Title A" in titles and "Title B" in titles, f"posts {titles}")
 
 
-def test_dump_is_imported_and_the_addresses_of_the_guest_stay(bench):
+def test_imported_dump_keeps_the_home_and_site_url_of_the_guest(bench):
     answer, _, _ = worked(bench, "database-fixture")
     (dump,) = answer.json["fixtureDatabases"]
     must(dump["status"] == "imported" and dump["truncated"] == ["wp_posts", "wp_postmeta"], str(dump))

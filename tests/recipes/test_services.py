@@ -48,7 +48,7 @@ STEPS = {
     "posts": wp("post list --field=post_title"),
     "outputs": php(CONNECT + "echo $db->query( 'SELECT CURRENT_USER()' )->fetch_row()[0], ' ', getenv( 'DB_A' ), ':', getenv( 'DB_P' ), ' ', getenv( 'DB_D' );"),
     "wrong password": php("mysqli_report( MYSQLI_REPORT_OFF ); $db = @new mysqli( '127.0.0.1', 'root', 'wrong' ); echo $db->connect_errno;"),
-    # The step prints the password with other letters, which no redaction recognises, so the test knows it.
+    # Prints the password with its letters replaced, so that the redaction misses it and the test can restore it.
     "arguments": php("$all = ''; foreach ( glob( '/proc/[0-9]*/cmdline' ) as $file ) { $all .= file_get_contents( $file ); }"
                      "echo strtr( getenv( 'DB_W' ), '0123456789abcdef', 'ghijklmnopqrstuv' ), ' ', substr_count( $all, getenv( 'DB_W' ) ), ' ', substr_count( $all, 'mariadbd' );"),
     "password": php("echo getenv( 'DB_W' );"),
@@ -117,7 +117,7 @@ def test_killed_database_fails_its_step_and_ends_the_run(bench, on_mariadb):
     must(printed(answer) == ["before", "killed"], f"{printed(answer)}")
     must("service db (mysql) has ended" in document["error"]["message"], f"{document['error']}")
     must(document["stepFailures"][0]["index"] == 1 or "steps[1]" in json.dumps(document["stepFailures"]), f"{document['stepFailures']}")
-    # Control: the end of another program fails nothing.
+    # Control: a killed program that is no service does not make the step fail.
     said = on_mariadb[1]
     must((said["kills another program"], said["last"]) == ("killed", "reached"), f"{said}")
 
@@ -183,7 +183,7 @@ def test_smtp_service_is_the_mail_capture(bench):
     must([row["code"] for row in answer.json["validation"]["issues"]] == ["invalid-reference"], f"{answer}")
 
 
-def test_redis_answers_and_its_data_comes_back_or_its_package_is_named(bench):
+def test_redis_data_is_restored_from_a_checkpoint_or_the_error_names_the_missing_package(bench):
     def say(line):
         return php(f"$s = fsockopen( getenv( 'REDIS_A' ), (int) getenv( 'REDIS_P' ) ); fwrite( $s, \"{line}\\r\\n\" ); echo trim( fgets( $s ) ), ' ', trim( fgets( $s ) ?: '' );")
 

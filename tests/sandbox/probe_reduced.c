@@ -1,6 +1,6 @@
 /*
- * Tries what a guest at level `reduced` must not be able to do to the host whose paths,
- * user and process numbers it shares; prints name and errno, 0 for success.
+ * Makes the attempts that must fail in a guest at level `reduced`, which shares paths, user and pids
+ * with the host. Prints name and errno of each attempt; errno 0 means success.
  *
  * `probe_reduced DIRECTORY STREAM DATAGRAM PID`: a directory of this user with the files
  * `file` and `program`, a listening stream socket, a bound datagram socket, and a process
@@ -146,7 +146,7 @@ static int look_at_it(void) {
 	return opened(path, O_RDONLY);
 }
 
-/* What must work on both sides. */
+/* Operations that must succeed both in the guest and outside. */
 static int own_file(void) { return opened("own", O_RDWR | O_CREAT); }
 static int own_mode(void) {
 	int fd = open("own", O_RDWR | O_CREAT, 0600);

@@ -1,17 +1,17 @@
 /*
- * Starts a program without a mechanism of the kernel, the way a host may lack it.
- * Nothing outside of this process and what it starts changes.
+ * Starts a program for which one mechanism of the kernel is unavailable, as on a host that lacks it.
+ * Changes only this process and the processes that it starts.
  *
- * `withhold none PROGRAM …`              as it is; the control
+ * `withhold none PROGRAM …`              nothing is withheld; the control
  * `withhold namespaces:KIND PROGRAM …`   KIND (user, net, ipc, uts, cgroup) is used up:
  *                                        user.max_KIND_namespaces=0 in a user namespace of its own
- * `withhold deny:CALL PROGRAM …`         CALL, one of the table below, gives EPERM
+ * `withhold deny:CALL PROGRAM …`         the system call CALL of the table below fails with EPERM
  * `withhold off:landlock PROGRAM …`      as when Landlock is not among lsm=
  * `withhold absent:landlock PROGRAM …`   as on a kernel without Landlock
  * `withhold proc PROGRAM …`              a part of /proc is covered
  * `withhold cgroup PROGRAM …`            control groups are read-only
  * `withhold overlay:DIR PROGRAM …`       DIR lies on an overlay, as in a container
- * `withhold overlays:DIR PROGRAM …`      DIR lies on an overlay of an overlay, the deepest stack
+ * `withhold overlays:DIR PROGRAM …`      DIR lies on an overlay of an overlay, the kernel's maximum
  * `withhold submount:DIR PROGRAM …`      another file system is mounted at DIR
  */
 #define _GNU_SOURCE
@@ -71,7 +71,7 @@ static void put(const char *path, const char *text) {
 	must(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, path);
 }
 
-/* A user namespace in which this user has power over its own settings and mounts, not beyond. */
+/* Enters a new user namespace, in which this process may change sysctls and mounts of the namespace. */
 static void own_namespace(int more) {
 	char map[64];
 	unsigned uid = geteuid(), gid = getegid();
@@ -105,7 +105,8 @@ static void read_only_groups(void) {
 	fclose(mounts);
 }
 
-/* Shows a directory through one more overlay; a tmpfs on /mnt is the empty second lower. */
+/* Mounts a read-only overlay of a directory over that directory. The tmpfs on /mnt is the empty second
+ * lower layer that overlayfs needs. */
 static void stack_overlay(const char *directory) {
 	char options[8192];
 	snprintf(options, sizeof options, "userxattr,lowerdir=%s:/mnt", directory);

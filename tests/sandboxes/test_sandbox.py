@@ -279,7 +279,7 @@ def test_profile_that_this_host_does_not_meet_is_valid_and_refused_by_create(ben
         refused = call(bench, "create", "--profile", path, "--source", source).expect(125, "wp_codebox_route_unsatisfied")
         decision = refused.json["error"]["data"]["decision"]
         must([row["code"] for row in decision["reasons"]] == ["none-accepted", code], f"{name}: {decision}")
-    # Wishes that this host meets: a route without extension, a free and self-hosted one, a list of hosts with its id.
+    # Requirements that this host meets: a route without an extension, no cost, isolation, and a host list with the id of this host.
     path = os.path.join(bench.directory, "profile-route-met.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(base + "placement: { prefer: [sandboxer01], fallback: [local] }\nroute: { strategy: lowest-cost, constraints: { max_cost_per_hour: 0, require_isolation: container } }\n")

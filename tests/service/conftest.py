@@ -32,7 +32,7 @@ def remote(bench, service):
     os.chmod(path, 0o600)
     near = Service(bench, "near", "--remote", f"far=https://127.0.0.1:{port},{path},{tls.certificate}", like=service)
     near.far = far
-    # Both have the same file, which pins no extension: it leads to the other service here, and to its machine there.
+    # Both services get this profile, which pins no extension: `near` routes it to `far`, and `far` to its own machine.
     for one in (far, near):
         one.profile("profile.test", extension=None, source=far.source)
     near.start()

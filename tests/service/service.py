@@ -233,7 +233,7 @@ class Tls:
         self.key = os.path.join(bench.directory, f"{name}-key.pem")
         configuration = os.path.join(bench.directory, f"{name}-openssl.cnf")
         with open(configuration, "w", encoding="utf-8") as file:
-            # Clients refuse the certificate of an authority as that of a server.
+            # CA:FALSE, because clients refuse a CA certificate as a server certificate.
             file.write("[req]\ndistinguished_name=dn\nx509_extensions=v3\nprompt=no\n[dn]\nCN=localhost\n"
                        "[v3]\nbasicConstraints=critical,CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\n")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",

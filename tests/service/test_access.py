@@ -41,7 +41,7 @@ def test_another_local_user_is_refused_on_the_socket_and_the_owner_is_not(servic
     must(ask_as("nobody", service, "/v1/sandboxes") == {"error": "PermissionError"}, "the mode of the socket lets everybody connect")
     owner = service.bench.owner
     must(ask_as(owner, service, "/v1/sandboxes")["status"] == 200, "control: the owner of the state directory is refused")
-    # Also when an operator opens the socket for others, the server looks at the uid.
+    # Even if the mode of the socket lets other users connect, the server checks their uid.
     os.chmod(service.socket, 0o666)
     try:
         refused = ask_as("nobody", service, "/v1/sandboxes")
@@ -64,7 +64,7 @@ def test_members_of_the_socket_group_need_a_token_and_other_users_cannot_connect
     inside.socket = os.path.join(inside.state, "api.sock")
     refused = bench.call(*inside.words())
     must(refused.exit != 0 and "outside of the state directory" in refused.stderr, f"{refused}")
-    # Started by root, and by an ordinary user who is a member.
+    # The service is started by root, and by an ordinary user in the group.
     as_member = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [member.pw_gid]}
     for name, rights in (("group-root", {}), ("group-member", as_member)):
         one = Service(bench, name, "--socket-group", group)

@@ -59,10 +59,10 @@ def test_usage_is_metered_and_settled_and_a_failed_start_releases_the_reservatio
         made = paid.create(token=token, ttl="10m")
         must(balance(paid)["reserved"] == 6150, f"{balance(paid)}")
         must(made["quote"]["amount"] == 6150, f"{made}")
-        # The rest does not suffice for a second one.
+        # The remaining credits do not suffice for a second sandbox.
         paid.post("/v1/sandboxes", {"profile": "profile.test"}, token=token).expect(402, 409)
         write(paid, made["id"], 4)
-        # Seconds with a hundred MiB, of which samples are taken ten times a second.
+        # Holds 100 MiB for two seconds, because memory is sampled ten times a second.
         paid.sh(made["id"], "php -d memory_limit=-1 -r '$held = str_repeat(chr(1), 100 << 20); sleep(2);'")
         paid.delete(f"/v1/sandboxes/{made['id']}", token=token)
         paid.await_state(made["id"], "destroyed")
@@ -83,7 +83,7 @@ def test_usage_is_metered_and_settled_and_a_failed_start_releases_the_reservatio
         failed = paid.post("/v1/sandboxes", {"profile": "profile.broken", "ttl": "2m"}, token=token).expect(202).json["id"]
         paid.await_state(failed, "failed")
         must(poll_until(lambda: balance(paid), lambda row: row["reserved"] == 0, 30)["settled"] == after["settled"], f"{balance(paid)}")
-        # A dead supervisor is settled by the clock, marked as estimated.
+        # The usage of a run whose supervisor died is computed from the clock and marked as estimated.
         dead = paid.create(token=token, ttl="3m")["id"]
         write(paid, dead, 2)
         stored = os.path.join(paid.directory_of(dead), "usage.json")

@@ -12,7 +12,7 @@ import threading
 from harness import must, poll_until
 from service import Service, kill_supervisor, supervisor
 
-#: Kills of the server and of supervisors.
+#: How often the test kills the server or supervisors.
 KILLS = int(os.environ.get("CODEBOX_KILLS") or 10)
 
 
@@ -58,7 +58,7 @@ class Runner:
         self.bench, self.path, self.started = bench, os.path.join(bench.directory, "runner.sock"), []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
-        # The server is another user than this process when root runs the suite.
+        # The server runs as another user than this process when root runs the suite.
         os.chmod(self.path, 0o666)
         self.listener.listen()
         self.listener.settimeout(60)
@@ -93,7 +93,7 @@ def test_sandbox_whose_server_was_killed_before_its_supervisor_read_the_request_
         first = runner.request()
         one.stop(signal.SIGKILL)
         one.start()
-        # The restarted server asks for it again, because nothing shows that the first request will be read.
+        # The restarted server requests the run again, because it cannot know that a supervisor will read the first request.
         second = runner.request()
         runner.supervise(first)
         poll_until(lambda: supervisor(one, sandbox), bool, 60, "the first supervisor did not start the run")
@@ -151,7 +151,7 @@ def test_nothing_acknowledged_is_lost_when_server_and_supervisors_are_killed(ben
         for client in clients:
             client.start()
         for number in range(KILLS):
-            # Some request was acknowledged since the last kill, so that a kill hits work.
+            # Waits for an acknowledged request since the last kill, so that each kill interrupts work.
             before = sum(len(client.acknowledged) for client in clients)
             poll_until(lambda before=before: stop.is_set() or sum(len(client.acknowledged) for client in clients) > before, bool, 240, "no request succeeds")
             if stop.is_set():

@@ -1,7 +1,7 @@
 /*
  * What a hostile native program tries first: read a secret of the host, open a socket to its loopback
- * interface, start another process, and write outside its directory. One line each, so that a case can
- * compare a run inside a wrapper with one outside.
+ * interface, start another process, and write outside its directory. Prints one line for each, so that
+ * a case can compare a run inside a wrapper with one outside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	fd = socket(AF_INET, SOCK_STREAM, 0);
 	say("socket", fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
 
-	/* Processes of the host: the parent of this one, when it is not the first of a pid namespace. */
+	/* `parent` is yes if this process sees its parent; the first process of a pid namespace sees none. */
 	pid_t child = fork();
 	if (child == 0)
 		_exit(0);

@@ -80,7 +80,7 @@ def host(environment, bench, user, runner):
     with contextlib.ExitStack() as stack:
         caller = bench if ids is None else stack.enter_context(unprivileged_bench(bench, ids))
         uid = os.geteuid() if ids is None else caller.owner
-        # Not a directory of pytest, which other users cannot enter.
+        # Outside of pytest's directories, which other users cannot enter.
         place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
         stack.callback(remove_tree, place)
         place.chmod(0o755)
@@ -160,6 +160,6 @@ def test_native_probe_reaches_secret_socket_and_files_only_without_the_launcher(
         inside = probe(tools, "launcher", port, secret)
         for what in ("secret", "socket", "outside", "outside on the host"):
             must(inside[what] != "yes", f"{what}: {inside}")
-        # The probe works: what the guest gives it, it can use.
+        # Control: the probe can fork and write where the guest allows it.
         for what in ("fork", "work", "work in the patch"):
             must(inside[what] == "yes", f"{what}: {inside}")

@@ -33,7 +33,7 @@ class Registered(Loop):
 @pytest.fixture(scope="module")
 def registered(environment):
     """A loop with a state directory of its own, in which text.replace is registered."""
-    # Not a directory of pytest: other users, such as the owner of the state directory, cannot enter these.
+    # Outside of pytest's directories, which other users, such as the owner of the state directory, cannot enter.
     place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
     place.chmod(0o755)
     launcher = shutil.copy(environment["CODEBOX_LAUNCH"], place / "wp-codebox-launch")
@@ -76,7 +76,7 @@ def test_tools_run_shows_the_change_and_writes_it_only_when_asked(registered, wr
     must(str(registered.place) not in json.dumps(audit), "the audit has a host path")
     written = registered.tools(*words, "--write", arguments=arguments).expect(0).json
     must(written["written"] and (directory / "plugin.php").read_text() == AFTER, json.dumps(written))
-    # The status of the tool itself, in contrast to one of the wrapper.
+    # Exit status 2 is that of the tool itself, not one of the wrapper.
     failed = registered.tools(*words, arguments={}).expect(2).json
     must("the argument from is missing" in failed["stderr"], json.dumps(failed))
 

@@ -86,7 +86,7 @@ impl Parser<'_> {
                     Some('u') => {
                         let digits: String = characters.by_ref().take(4).collect();
                         let code = u32::from_str_radix(&digits, 16).ok();
-                        // A surrogate is no character; paths and patterns rarely need one.
+                        // A surrogate is not a `char` and becomes U+FFFD; paths rarely need one.
                         text.push(code.and_then(char::from_u32).unwrap_or('\u{fffd}'));
                     }
                     Some(other) => text.push(other),

@@ -95,7 +95,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $annotations ): void {
 			$found = [];
 			foreach ( array_keys( $annotations ) as $name ) {
-				// A list of that name, such as the phases of a workload, is no paging.
+				// An array with one of these names, such as the phase `after` of a workload, is not a paging argument.
 				$fields = array_keys( array_filter( wp_get_ability( $name )->get_input_schema()['properties'], static fn( array $field ): bool => 'array' !== $field['type'] ) );
 				$paging = array_values( array_intersect( [ 'page', 'per_page', 'after', 'before', 'cursor', 'limit', 'offset' ], $fields ) );
 				if ( [] !== $paging ) {

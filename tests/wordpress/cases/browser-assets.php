@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 			// The same name twice: the second entry is renamed in the bytes of the archive.
 			$twice = (string) file_get_contents( $zip( $contents + [ strrev( $name ) => $contents[ $name ] ] ) );
 			file_put_contents( $hostile['a name twice'] = "$work/twice.zip", str_replace( strrev( $name ), $name, $twice ) );
-			// The directory of the archive says the right size, and the data is longer.
+			// The headers of the archive state the right size, but the data of the entry is longer.
 			$false = (string) file_get_contents( $zip( [ $name => $contents[ $name ] . 'x' ] + $contents ) );
 			$size  = strlen( $contents[ $name ] );
 			file_put_contents( $hostile['a false size'] = "$work/false.zip", str_replace( pack( 'V', $size + 1 ), pack( 'V', $size ), $false ) );

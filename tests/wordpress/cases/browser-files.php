@@ -110,7 +110,7 @@ return static function ( Harness $t ): void {
 			$work   = (string) getenv( 'TEST_WORK' ) . '/uploads-blocked';
 			$filter = static fn( array $uploads ): array => [ 'basedir' => $work ] + $uploads;
 			rmdir( $state );
-			// A file in its place makes the directory of the state directory unusable, for root, too.
+			// A file in place of the directory `browser` in the state directory makes that directory unusable, also for root.
 			file_put_contents( $state, '' );
 			try {
 				$place = $directory->path();
@@ -316,7 +316,7 @@ return static function ( Harness $t ): void {
 			$core  = new CoreArchive( $directory, $files, $writer );
 			$first = $core->current();
 			$path  = (string) $files->path( $first['sha256'] );
-			// The hash of the stored file is not read again, so other contents of the same size show that it is not made again.
+			// Other contents of the same size, whose hash nothing checks: they stay, so the archive was not made again.
 			$bytes = (string) file_get_contents( $path );
 			file_put_contents( $path, str_repeat( 'x', strlen( $bytes ) ) );
 			$t->same( $first, $core->current() );

@@ -51,7 +51,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ 'browser-playground', 'disposable-playground', 'runtime-principal' ], [ $said['execution'], $said['execution_scope'], $said['permission_model'] ] );
 			}
 			$t->same( false, is_file( "$work/ran" ) );
-			// Control: the same script does the task when the facts are those of the sandbox.
+			// Control: the same script does the task when its checks find what PHP in the browser has.
 			$open = strtr(
 				$runner,
 				[

@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 0, 'openai-compatible', 'http://127.0.0.1:11434/v1', false ], [ $code, $request['model']['provider'] ?? null, $request['model']['base_url'] ?? null, isset( $request['secrets'] ) ], $err );
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'openai', false ], [ $code, $request['model']['provider'] ?? null, isset( $request['secrets'] ) ], $err );
-			// An inherited key is not sent to that address either; it is sent to the provider itself.
+			// The operator's address does not get an inherited key either; only the provider's own address does.
 			$inherit                    = '--inherit={"connectors":["openai"]}';
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai', $inherit ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, false ], [ $code, isset( $request['model']['secret'] ) ], $err );

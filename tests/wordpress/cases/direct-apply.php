@@ -1,6 +1,6 @@
 <?php
 /**
- * Direct apply and roll back: settings, networks, file ownership, and what a site says that serves no requests.
+ * Direct apply and roll back: settings, networks, file ownership, and the answers of a site that serves no requests.
  */
 
 declare(strict_types=1);

@@ -138,8 +138,8 @@ return static function ( Harness $t ): void {
 						// Finds strings of several words, except HTML, SQL and messages of the error log.
 						$is = in_array( $kind, [ T_CONSTANT_ENCAPSED_STRING, T_ENCAPSED_AND_WHITESPACE ], true ) && 1 === preg_match( '/\pL[,;:]? ./u', $text )
 							&& 1 !== preg_match( '/^.<|^.(SELECT|INSERT|DELETE) /', $text ) && ! in_array( 'error_log', $calls, true ) && ! in_array( trim( $text, '\'"' ), $others, true );
+						// SiteContent.php also runs without WordPress, where nothing translates its reasons.
 						// The agent of a run reads English, so the answers of a parent tool are not translated.
-						// A copy of a program that also runs without WordPress, where nothing translates its reasons.
 						$is = $is && 'SiteContent.php' !== $file->getFilename();
 						$is = $is && ! ( 'ParentTools.php' === $file->getFilename() && in_array( 'refused', $calls, true ) );
 						$is = $is && ( 'includes' === $part || in_array( 'because', $calls, true ) && "' or '" !== $text );

@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 					$t->same( false, str_contains( (string) wp_json_encode( $result ), $directory ), 'the result tells a host path' );
 					$line = $t->audited()[0];
 					$t->same( [ 'apply', 'success', $branch, $result['commit'] ], [ $line['event'], $line['status'], $line['result']['branch'], $line['result']['commit'] ] );
-					// The other file continues the branch; another commit on it ends that.
+					// Applying the other file adds a second commit to the branch; after another program has moved the branch, an apply is refused.
 					$t->ok( $apply( $made, [ $path . 'inc/more.php' ] ) );
 					$t->same( '2', $git( $directory, "rev-list --count main..$branch" ) );
 					$git( $directory, "-c core.hooksPath=/dev/null update-ref refs/heads/$branch main" );
@@ -157,7 +157,7 @@ return static function ( Harness $t ): void {
 			$with(
 				[ 'repository' => $directory, 'directory' => 'wp-content/plugins/{name}' ],
 				static function () use ( $t, $apply, $made, $path ): void {
-					// The code of the site can forbid it.
+					// A filter of the site can forbid file changes.
 					$t->filtered( 'file_mod_allowed', '__return_false', static fn() => $t->error( 'wp_codebox_file_changes_disallowed', 403, $apply( $made, [ $path . 'sample.php' ] ) ) );
 					$t->ok( $apply( $made, [ $path . 'sample.php' ] ) );
 				}

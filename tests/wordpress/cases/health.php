@@ -115,7 +115,7 @@ return static function ( Harness $t ): void {
 			$state = $made( getenv( 'TEST_WORK' ) . '/other-state', 0755 );
 			foreach ( [ 0755, 0750 ] as $mode ) {
 				chmod( $state, $mode );
-				// The mode is checked after the plugin, so the task names an installed plugin.
+				// The mode of the state directory is checked after the plugin, so the task names an installed plugin.
 				$t->same( [ $bad, 1, 'error' ], $ask( $state, 'sample' ), decoct( $mode ) );
 			}
 			chmod( $state, 0700 );

@@ -45,7 +45,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 12, 34000, 2100, 30000 ], [ $answer['run_metadata']['usage']['turns'], $answer['run_metadata']['usage']['input_tokens'], $answer['run_metadata']['usage']['output_tokens'], $answer['run_metadata']['usage']['cost_microusd'] ] );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/agent-task-run.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $answer, $schema, 'run' ) );
-			// The ability get-run later reads the same from the record of the run.
+			// Later, the ability get-run returns the same metadata from the record of the run.
 			$later = $t->ok( $t->ability( 'get-run', [ 'run_id' => $answer['run']['run_id'] ] ) );
 			$t->same( $record, array_intersect_key( $later['result']['run_metadata'], $record ) );
 		}
@@ -59,7 +59,7 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_agent_missing', 400, $error );
 			$t->same( [ 3, null ], [ count( $error->get_error_data()['hints'] ), $request ] );
 			update_site_option( Settings::DEFAULT_MODEL, 'some-model' );
-			// The only connector with a key.
+			// openai is the only connector with a key, so it is chosen.
 			$t->same( [ 'model', 'openai', 'some-model' ], [ ( $got = $run( [] )[1] )['agent']['kind'], $got['model']['provider'], $got['model']['model'] ] );
 			update_site_option( Settings::DEFAULT_PROVIDER, 'anthropic' );
 			putenv( "ANTHROPIC_API_KEY=$key-2" );

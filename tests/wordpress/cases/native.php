@@ -70,7 +70,7 @@ return static function ( Harness $t ): void {
 			$free  = stream_socket_server( "tcp://{$place['host']}:{$place['port']}" );
 			$t->true( is_resource( $free ), 'the preview listens after the end of its run' );
 			fclose( $free );
-			// With an origin for visitors, the link has a token, without which nobody sees the site.
+			// With an origin for visitors, the link has a token, and without the token the site is not shown.
 			$handle = $t->ok( $t->ability( 'run-agent-task', [ 'wait' => false, 'preview_public_url' => 'https://preview.example.org' ] + $task ) );
 			$t->same( [ 'pending', 'token', 'https://preview.example.org/?' . $handle['preview']['accessQuery'] ], [ $handle['preview']['status'], $handle['preview']['access'], $handle['preview_url'] ] );
 			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );

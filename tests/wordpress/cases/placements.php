@@ -1,7 +1,7 @@
 <?php
 /**
  * Field `placement` of the abilities that start runs: with the stand-in, that it reaches the extension; with the real
- * extension, what a host answers whose operator has configured no cluster. Runs on a cluster: tests/fpm/test_cluster.py.
+ * extension, what a host answers whose operator has configured no cluster. Runs on a cluster: tests/cluster/test_sites.py.
  */
 
 declare(strict_types=1);

@@ -351,7 +351,7 @@ return static function ( Harness $t ): void {
 					$t->same( true, $valid, $text );
 					$tried = 0;
 					foreach ( array_diff_key( $types, array_flip( (array) ( $schema[ $field ]['type'] ?? array_keys( $types ) ) ) ) as $wrong ) {
-						// WordPress itself accepts a text for a list, and numbers in texts.
+						// WordPress itself accepts a string for a list, and numeric strings for numbers.
 						if ( true === rest_validate_value_from_schema( $wrong, array_diff_key( $schema[ $field ], [ 'enum' => 1 ] ), $field ) ) {
 							continue;
 						}

@@ -221,7 +221,7 @@ return static function ( Harness $t ): void {
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $id, 'action' => 'reject' ] ) );
 			$t->contains( "'helo'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
 			$key = (string) $done['verification']['signature']['key_id'];
-			// A caller's own input names no key.
+			// A caller cannot name trusted keys in the input of the ability.
 			$t->error( 'ability_invalid_input', 400, $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $id, 'approved_files' => [ $file ], 'trusted_keys' => [ $key ] ] ) );
 			try {
 				update_site_option( 'wp_codebox_trusted_keys', [ $key ] );

@@ -19,7 +19,7 @@ final class Artifacts {
 		return Bundles::json( $directory, 'manifest.json' )['contentDigest'];
 	}
 
-	/** Id of the key that signs with a status other than that of this host. */
+	/** Id of the key of every signature. A status `…-known` needs it in the caller's list of trusted keys. */
 	private const KEY = 'fadefadefadefadefadefadefadefadefadefadefadefadefadefadefadefade';
 
 	public static function verify( string $directory, array $options = [] ): array {

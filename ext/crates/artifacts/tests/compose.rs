@@ -156,7 +156,7 @@ fn signature_of_a_browser_bundle_satisfies_no_rule_for_trusted_signatures() {
 }
 
 #[test]
-fn browser_bundle_that_another_host_imports_stays_one() {
+fn imported_browser_bundle_keeps_its_browser_origin() {
     let (site, other) = (Site::new(), Site::new());
     let (bundle, composed) = site.kept(edit());
     let mut archive = Vec::new();

@@ -89,7 +89,7 @@ fn large_file_of_a_baseline_is_refused_when_the_upload_changes_it() {
     let plain = || BaselineSource::Directory(Dir::open(host.path()).unwrap());
     let code = site.code(with(plain()));
     assert_eq!(code, ErrorCode::BrowserArtifactBaselineInvalid);
-    // Untouched, its size does not matter.
+    // The size of a file that the upload does not change does not matter.
     for baseline in [packed(), plain()] {
         let mut request = upload(&[("plugins/foo/other.php", "2\n")], &[]);
         request.roots = vec![root(vec![baseline])];
@@ -206,7 +206,7 @@ fn id_of_a_bundle_depends_on_caller_directory_contents_and_mode() {
         assert!(!ids.contains(&composed.run_id), "{ids:?}");
         ids.push(composed.run_id);
     }
-    // Unchanged files do not count.
+    // Unchanged files of the baseline do not affect the id.
     let mut request = edit();
     request.roots[0].baseline = vec![archive(&[
         ("foo.php", 0o644, CODE),
@@ -218,7 +218,7 @@ fn id_of_a_bundle_depends_on_caller_directory_contents_and_mode() {
 }
 
 #[test]
-fn stored_bundle_of_another_key_or_that_does_not_verify_is_not_the_caller_s() {
+fn stored_bundle_of_another_key_or_that_does_not_verify_is_reported_as_damaged() {
     let (site, other) = (Site::new(), Site::new());
     let (bundle, composed) = site.kept(edit());
     let (foreign, same) = other.kept(edit());
@@ -230,7 +230,7 @@ fn stored_bundle_of_another_key_or_that_does_not_verify_is_not_the_caller_s() {
     assert_eq!(error.code(), ErrorCode::ArtifactImportConflict);
     fs::remove_dir_all(&bundle).unwrap();
     assert_eq!(site.compose(edit()).unwrap().status, ComposeStatus::Created);
-    // An unlisted file leaves the signature valid, and the bundle is not.
+    // With an unlisted file the bundle is not valid, although its signature is.
     assert_eq!(
         site.compose(edit()).unwrap().status,
         ComposeStatus::Existing

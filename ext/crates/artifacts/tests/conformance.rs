@@ -774,7 +774,7 @@ const BENDS: &[(&str, &str, Bend)] = &[
         "attestation-invalid",
         |b| {
             b.document(ATTESTATION, |m| {
-                // The base point of the curve.
+                // A valid public key for which the test has no private key: the curve's base point.
                 let public = [[0x58].as_slice(), &[0x66; 31]].concat();
                 let mut other = m["signatures"][0].clone();
                 other["keyid"] = json!(sha256(&public));

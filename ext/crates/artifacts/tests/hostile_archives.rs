@@ -186,7 +186,7 @@ fn pax_records_that_rename_or_reshape_members_are_refused() {
     };
     for (key, value) in reshaping {
         assert_eq!(with(&global(key, value)), INVALID, "{key} for all members");
-        // A member may have a name and a size of its own.
+        // For one member, a record may set the name and the size.
         if !matches!(key, "path" | "size") {
             assert_eq!(with(&local(key, value)), INVALID, "{key}");
         }

@@ -49,7 +49,7 @@ fn numbered(count: usize, text: impl Fn(usize) -> String) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Returns pairs of files for which the line differences take each of their special ways.
+/// Returns pairs of files that reach each special case of the line comparison.
 fn long_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let lines = |count| numbered(count, |i| format!("line {i}"));
     let mut random = Random(7);
@@ -154,7 +154,7 @@ fn long_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     ]
 }
 
-/// Returns contents for which the deflated data takes each kind of block.
+/// Returns contents whose deflated data has each kind of block.
 fn binary_files() -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let mut random = Random(11);
     let mut bytes = |count: usize| -> Vec<u8> { (0..count).map(|_| random.next() as u8).collect() };

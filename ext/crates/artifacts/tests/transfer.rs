@@ -491,7 +491,7 @@ fn adopted_bundle_has_both_signatures_and_is_applied_like_one_of_the_host() {
     );
     assert_eq!(target.names(), [run_id(5).to_string()]);
 
-    // The program of the public format accepts both, and no change of the adopted bundle.
+    // The independent verifier accepts the node's bundle and the adopted one, not a changed one.
     let changed = scratch();
     let changed = changed.path().join("b");
     copy_dir(&stored, &changed);

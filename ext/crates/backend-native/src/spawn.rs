@@ -254,7 +254,8 @@ mod tests {
     use rustix::fd::AsFd;
     use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
-    /// Starts a shell in place of the program; it exits with 7 if argument and variable are there.
+    /// Wrapper that starts a shell instead of the program. The shell exits with 7 if it got the
+    /// program's path as an argument and the variable MARK.
     #[derive(Debug)]
     struct Shell;
 
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn program_arguments_and_environment_of_the_wrapper_are_what_is_spawned() {
+    fn command_of_the_wrapper_is_spawned_with_its_arguments_and_environment() {
         let mut command = HostCommand {
             program: "/bin/false".to_owned(),
             ..HostCommand::default()

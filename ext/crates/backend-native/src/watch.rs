@@ -312,7 +312,7 @@ pub(crate) fn start(
     spawner: Option<OwnedFd>,
     own_network: bool,
 ) -> std::io::Result<JoinHandle<()>> {
-    // Before the first program of the caller: everything that is written from here on is its own.
+    // No program of the caller has run yet: whatever is written from here on counts as the guest's.
     if let Some(layer) = &layer {
         shared.measure_disk(layer);
     }

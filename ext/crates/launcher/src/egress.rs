@@ -160,13 +160,13 @@ impl SocketTable {
         let mut buffer = [0; 32 << 10];
         loop {
             let (_, received) = recv(socket, &mut buffer, RecvFlags::TRUNC)?;
-            // More than the buffer holds: the rest of the answer is lost.
+            // The answer was longer than the buffer, and its rest is lost.
             let Some(mut rest) = buffer.get(..received) else {
                 return Ok(None);
             };
             while let Some((kind, body)) = next_message(&mut rest) {
                 match kind {
-                    // A kernel that lists no TCP sockets says so here.
+                    // A kernel that cannot list this protocol's sockets ends with an errno.
                     DONE if body.first_chunk().is_some_and(|error| *error != [0; 4]) => {
                         return Ok(None);
                     }
@@ -254,11 +254,11 @@ mod tests {
     use std::net::{Ipv6Addr, TcpListener, TcpStream};
 
     #[test]
-    fn kernel_answers_with_the_rows_that_proc_prints() {
+    fn netlink_and_proc_net_tcp_both_list_the_listening_sockets_only() {
         let four = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = four.local_addr().unwrap();
         let row = |port: u16| format!("0100007F:{port:04X}");
-        // A connection is no row.
+        // The client's end of a connection is no listening socket, so it must not be listed.
         let connected = TcpStream::connect(address).unwrap();
         let client = row(connected.local_addr().unwrap().port());
         for sockets in [SocketTable::open(), SocketTable(None)] {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_that_lists_no_sockets_of_a_protocol_is_not_taken_for_an_empty_list() {
+    fn netlink_answer_for_a_protocol_that_the_kernel_does_not_list_is_none_and_not_empty() {
         let sockets = SocketTable::open();
         assert!(sockets.ask(libc::AF_INET, 200).unwrap().is_none());
         let tcp = sockets.ask(libc::AF_INET, libc::IPPROTO_TCP).unwrap();

@@ -66,8 +66,9 @@ pub(crate) fn loopback_up() -> Result<(), Failure> {
     }
 }
 
-/// Bounds the receive buffer of each TCP socket of this network namespace. The kernel charges what
-/// waits there to no memory cgroup of version 1, and reports of sent packets to none at all.
+/// Bounds the receive buffer of each TCP socket of this network namespace. The kernel charges the
+/// waiting data in these buffers to no memory cgroup of version 1, and the reports of sent packets
+/// there (SO_TIMESTAMPING) to no cgroup at all.
 pub(crate) fn bound_receive_buffers() -> std::io::Result<()> {
     std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 65536 131072")
 }

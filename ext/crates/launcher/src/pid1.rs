@@ -55,7 +55,7 @@ fn build(
     let named = rustix::system::sethostname(plan.hostname.as_bytes());
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
     shortfalls.tolerate(namespaces::loopback_up())?;
-    // Fails in containers that show /proc/sys read-only; the defaults of the host bound the buffers.
+    // Fails in containers that show /proc/sys read-only; then the host's default sizes apply.
     let _ = namespaces::bound_receive_buffers();
     let before = probe::look_before()?;
     let built = rootfs::build(plan)?;

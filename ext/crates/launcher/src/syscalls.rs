@@ -346,8 +346,9 @@ pub(crate) const fn option(value: i32) -> Argument {
 /// System calls that are allowed only if their arguments fulfil all conditions of at least one
 /// alternative (inner list).
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
-    // No namespaces. A process does not share its descriptors with another one: a record lock that a
-    // process leaves there at its end is in no list with a living process, so it is not counted.
+    // No namespaces, and no descriptor table shared by two processes (CLONE_FILES): a record lock
+    // would outlive the process that took it, and the kernel would list it with the pid of a dead
+    // process, so it could not be counted.
     (
         SYS_clone,
         &[
@@ -362,16 +363,16 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
         SYS_mmap,
         &[&[Argument::Masked(3, libc::MAP_HUGETLB as u64, 0)]],
     ),
-    // No merging of pages with equal pages of other programs of the host: the time of a write tells
-    // whether one has been found, and so what they contain.
+    // No merging of pages with equal pages of other programs on the host: a write to a merged page
+    // is slower, which would reveal what those programs have in memory.
     (
         SYS_madvise,
         &[&[Argument::IsNot(2, libc::MADV_MERGEABLE as u64)]],
     ),
     // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
     // directory notification reveals when other processes use its files. Overlays confine both to
-    // the guest; at level `reduced` only this rule does. The list of locks does not tell whose a lock
-    // of an open file description is, so it could not be counted.
+    // the guest; at level `reduced` only this rule does. Locks of open file descriptions are
+    // refused because `/proc/locks` shows no pid for them, so they could not be counted.
     (
         SYS_fcntl,
         &[&[
@@ -477,7 +478,7 @@ pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
             &[Argument::Is(2, libc::MADV_PAGEOUT as u64)],
         ],
     ),
-    // A larger buffer would hold more memory that no limit counts.
+    // A larger receive buffer would take more memory that no limit counts.
     (
         libc::SYS_setsockopt,
         &[&[

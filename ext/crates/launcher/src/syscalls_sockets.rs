@@ -27,10 +27,10 @@ const ALLOWED: &[&[Argument]] = &[
 
 /// Arguments of `setsockopt`.
 ///
-/// No filters. Their compiled code counts against a limit of the whole host
-/// (net.core.bpf_jit_limit), above which no program without privileges gets a seccomp filter. Of
-/// the internet protocols only options for which the kernel stores a number: it charges keys and
-/// the like to no cgroup, up to 128 KiB for each socket.
+/// No socket filters: their compiled code counts against a limit of the whole host
+/// (net.core.bpf_jit_limit), above which no program without privileges gets a seccomp filter.
+/// Of the options of internet protocols, only those for which the kernel stores a number: other
+/// values, such as keys, take up to 128 KiB for each socket and are charged to no cgroup.
 const SETTINGS: &[&[Argument]] = &[
     &[
         Argument::Is(1, libc::SOL_SOCKET as u64),

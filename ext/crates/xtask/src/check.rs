@@ -28,7 +28,7 @@ const CLIPPY: &[&str] = &[
 ];
 
 /// Compiles all tests. With clippy-driver as the compiler this applies the same lints as [`CLIPPY`].
-/// The suite `fuzz` compiles the fuzz targets.
+/// It leaves out the fuzz targets, which the suite `fuzz` compiles.
 const COMPILED_BY_CLIPPY: &[&str] = &[
     "test",
     "--quiet",

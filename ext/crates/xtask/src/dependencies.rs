@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("launcher", &["contracts"]),
-    // A leaf above `contracts`: of the product only the service and the command line may use it.
+    // Only the service and the command line may use `ledger`.
     ("ledger", &["contracts"]),
     ("proxy", &["contracts", "policy", "artifacts", "runtime"]),
     ("browser", &["contracts", "policy", "artifacts"]),
@@ -62,7 +62,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("routing", &["contracts"]),
-    // A leaf: only the command line uses it, so a run on one host has nothing of it.
+    // Only the command line may use `cluster`, so a run on one host executes none of its code.
     ("cluster", &["contracts", "policy", "artifacts"]),
     ("service", &["contracts", "ledger", "routing"]),
     (

@@ -1,4 +1,4 @@
-/* Reading, writing and making files where a guest must not. */
+/* Attempts to read, write and create files where a guest must not. */
 #include "probe.h"
 #include <dirent.h>
 #include <sys/inotify.h>
@@ -12,7 +12,7 @@ static int try_read(char **arguments) {
 	int fd = open(arguments[0], O_RDONLY | O_NONBLOCK);
 	if (fd < 0)
 		return errno;
-	/* A directory opened for reading was read, too. */
+	/* EISDIR: the path is a directory. Opening it for reading counts as success. */
 	return read(fd, &byte, 1) < 0 && errno != EISDIR ? errno : 0;
 }
 
@@ -58,7 +58,8 @@ static int try_exec(char **arguments) {
 	return errno;
 }
 
-/* Ways of changing what a file says, or what its name leads to. */
+/* Tries to change a file's content or the file that its name leads to. Returns the first way that
+ * succeeded, or NULL. */
 static const char *change(const char *path, int readable) {
 	char other[4096], link_name[4096];
 	int fd;
@@ -76,7 +77,8 @@ static const char *change(const char *path, int readable) {
 		return "fallocate";
 	if (mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, readable, 0) != MAP_FAILED)
 		return "shared mapping";
-	/* A second name, or the descriptor's own link, could lose what the mount denies. */
+	/* Opened by a second name or by its /proc/self/fd link, the file could be writable although the
+\t * mount of `path` is read-only. */
 	if (open(link_name, O_RDWR) >= 0)
 		return "reopening";
 	if (!link(path, "/tmp/attack-link") && open("/tmp/attack-link", O_WRONLY) >= 0)
@@ -90,7 +92,7 @@ static const char *change(const char *path, int readable) {
 	return unlink(path) ? NULL : "unlink";
 }
 
-/* Ways of changing what is known about it. */
+/* Tries to change a file's mode, times or attributes. Returns the first way that succeeded, or NULL. */
 static const char *describe(const char *path, int readable) {
 	if (!chmod(path, 0666))
 		return "chmod";
@@ -103,8 +105,8 @@ static const char *describe(const char *path, int readable) {
 	return fsetxattr(readable, "user.attack", "x", 1, 0) ? NULL : "fsetxattr";
 }
 
-/* Every way of changing a file; `denied` when all are refused, `mode` when its mode, times or
- * attributes give way and its content does not, not even afterwards. */
+/* Tries every way of changing a file. Prints `denied` when all are refused, and `mode` when its mode,
+ * times or attributes can be changed but its content cannot, not even after that change. */
 static int try_tamper(char **arguments) {
 	int readable = open(arguments[0], O_RDONLY);
 	if (readable < 0)
@@ -136,13 +138,13 @@ static int device(char **arguments, mode_t kind, dev_t number) {
 #endif
 	unlink("a");
 	unlink("b");
-	/* One open way is enough. */
+	/* The attempt has succeeded if either of the two calls did. */
 	return at && plain ? at : 0;
 }
 
 static int try_mknod_char(char **arguments) { return device(arguments, S_IFCHR, makedev(1, 3)); }
 static int try_mknod_block(char **arguments) { return device(arguments, S_IFBLK, makedev(7, 0)); }
-/* Device 0:0 is what every user may make: an overlay's whiteout. */
+/* Device 0:0 is an overlay's whiteout, which every user may create. */
 static int try_mknod_whiteout(char **arguments) { return device(arguments, S_IFCHR, 0); }
 
 static int try_fifo(char **arguments) {

@@ -1,4 +1,5 @@
-/* Calls that reach into the kernel, its clocks and names, and other call tables. */
+/* System calls that change or reveal kernel state (modules, BPF, keys, clocks, host name, terminals,
+ * IPC), and calls through other system call tables. */
 #include "probe.h"
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -49,19 +50,20 @@ static int try_perf(char **arguments) {
 }
 ATTEMPT(try_userfaultfd, syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY))
 ATTEMPT(try_add_key, syscall(SYS_add_key, "user", "attack", "x", 1, -2))
-/* Asks the keyring for what is not there: reaching it is the attempt. */
+/* Requests a key that does not exist. If the call is allowed, its error is not EPERM but ENOKEY. */
 ATTEMPT(try_request_key, syscall(SYS_request_key, "user", "attack-none", NULL, 0))
 ATTEMPT(try_keyctl, syscall(SYS_keyctl, 0, -3, 1))
 ATTEMPT(try_personality, syscall(SYS_personality, 0x0040000))
 ATTEMPT(try_personality_query, syscall(SYS_personality, 0xffffffff))
 ATTEMPT(try_memfd, syscall(SYS_memfd_create, "x", 0))
-/* A kernel without merging says EINVAL. */
+/* A kernel without page merging (KSM) answers EINVAL. */
 static int try_mergeable(char **arguments) {
 	(void)arguments;
 	void *pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return pages == MAP_FAILED ? errno : answer(madvise(pages, 1 << 20, MADV_MERGEABLE));
 }
-/* socket-filter OPTION, on a socket that the guest can have at both levels. */
+/* socket-filter OPTION: sets the option on a socket. SO_ATTACH_FILTER is tried on a unix socket, which
+ * a guest may create at both levels. */
 static int try_socket_filter(char **arguments) {
 	struct sock_filter all = {0x06, 0, 0, ~0u};
 	struct sock_fprog filter = {1, &all};
@@ -72,21 +74,22 @@ static int try_socket_filter(char **arguments) {
 	setsockopt(ends[0], SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
 	return answer(setsockopt(ends[0], SOL_SOCKET, option, &filter, sizeof filter));
 }
-/* Where the host has reserved no huge pages, the answer is ENOMEM. */
+/* On a host that has reserved no huge pages, the error is ENOMEM. */
 static int try_huge_pages(char **arguments) {
 	(void)arguments;
 	void *pages = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 	return pages == MAP_FAILED ? errno : 0;
 }
 ATTEMPT(try_memfd_secret, syscall(SYS_memfd_secret, 0))
-/* A filter of one's own, set before a set-uid program, confuses it. */
+/* Only asks whether a filter action is available (operation 2). The call must be refused, because a
+ * filter installed before a set-uid program could make that program fail in unexpected ways. */
 ATTEMPT(try_seccomp, syscall(SYS_seccomp, 2, 0, (unsigned[1]){0}))
 ATTEMPT(try_init_module, syscall(SYS_init_module, "x", 1, ""))
 ATTEMPT(try_finit_module, syscall(SYS_finit_module, 0, "", 0))
 ATTEMPT(try_delete_module, syscall(SYS_delete_module, "attack_none", O_NONBLOCK))
 ATTEMPT(try_syslog, syscall(SYS_syslog, 10, 0, 0))
-/* `sync` has no failure to tell: where it is not carried out, neither is `syncfs`, which would say
- * EBADF to no descriptor. */
+/* `sync` cannot fail, so its result does not show whether the kernel executed it. A filter that only
+ * pretends success treats `syncfs` alike, and an executed `syncfs` fails with EBADF for -1. */
 static int try_sync(char **arguments) {
 	(void)arguments;
 	if (syscall(SYS_sync))
@@ -97,7 +100,7 @@ ATTEMPT(try_syncfs, syscall(SYS_syncfs, open("/", O_RDONLY)))
 ATTEMPT(try_fanotify, syscall(SYS_fanotify_init, 0x200, 0))
 ATTEMPT(try_hostname, sethostname("attacked", 8))
 ATTEMPT(try_domainname, setdomainname("attacked", 8))
-/* With wrong magic numbers nothing restarts; the right is looked at first. */
+/* The magic numbers are wrong, so nothing restarts; the kernel checks the capability before them. */
 ATTEMPT(try_reboot, syscall(SYS_reboot, 0, 0, 0, 0))
 ATTEMPT(try_rt, sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1}))
 ATTEMPT(try_nice, setpriority(PRIO_PROCESS, 0, -10))
@@ -112,7 +115,7 @@ ATTEMPT(try_semctl, syscall(SYS_semctl, number(arguments[0]), 0, 12, 0))
 ATTEMPT(try_mq, syscall(SYS_mq_open, arguments[0], O_RDONLY, 0, 0))
 ATTEMPT(try_core_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}))
 
-/* Sets the clock to what it is: the right is what matters. */
+/* Sets the clock to its current value: only the permission is tested. */
 static int try_clock_settime(char **arguments) {
 	struct timespec now;
 	(void)arguments;
@@ -146,7 +149,8 @@ static int try_int80(char **arguments) {
 }
 #endif
 
-/* A terminal of one's own, made the controlling one; standard input where there is none. */
+/* Returns a new pseudo-terminal, which becomes the controlling terminal; standard input if none can
+ * be opened. */
 static int terminal(void) {
 	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY);
 	if (master < 0)
@@ -167,7 +171,7 @@ static int in_session(long (*attempt)(int)) {
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 static long type_into(int fd) { return syscall(SYS_ioctl, fd, TIOCSTI, "x"); }
-/* The kernel takes 32 bits of the number; so must a filter. */
+/* The kernel ignores the upper 32 bits of the ioctl number, so a filter must ignore them too. */
 static long type_into_high(int fd) { return syscall(SYS_ioctl, fd, TIOCSTI | 1L << 32, "x"); }
 static long discipline(int fd) { return syscall(SYS_ioctl, fd, TIOCSETD, (int[1]){0}); }
 static long console(int fd) {
@@ -179,7 +183,7 @@ static int try_tiocsti_high(char **a) { (void)a; return in_session(type_into_hig
 static int try_tiocsetd(char **a) { (void)a; return in_session(discipline); }
 static int try_tioclinux(char **a) { (void)a; return in_session(console); }
 
-/* For programs with set-uid bits or file capabilities: did they help? */
+/* Run as a program with a set-uid bit: tests whether it got the uid of root. */
 static int try_euid(char **arguments) {
 	(void)arguments;
 	return geteuid() == 0 ? 0 : said("same user");
@@ -190,7 +194,7 @@ static int try_capabilities(char **arguments) {
 	syscall(SYS_capget, header, sets);
 	return sets[0] | sets[3] ? 0 : said("none");
 }
-/* Gives a program CAP_NET_RAW for whoever runs it. */
+/* Gives a program file the capability CAP_NET_RAW, which every user who runs it then gets. */
 static int make_capable(char **arguments) {
 	unsigned data[5] = {0x02000001, 1 << 13, 0, 0, 0};
 	return answer(setxattr(arguments[0], "security.capability", data, sizeof data, 0));
@@ -201,7 +205,7 @@ static int try_capset(char **arguments) {
 	return answer(syscall(SYS_capset, header, sets));
 }
 
-/* A process that dies by abort: did the kernel write, or hand to a program, its memory? */
+/* Lets a child abort and tests whether the kernel dumped its memory, to a file or to a program. */
 static int try_core(char **arguments) {
 	int status;
 	if (enter_fresh(arguments[0]))
@@ -218,7 +222,8 @@ static int try_core(char **arguments) {
 	return WCOREDUMP(status) ? 0 : said("no dump");
 }
 
-/* 0 stops a file; only 1 also stops a dump that goes to a program of the host. */
+/* A core limit of 0 prevents a dump file only; with 1 the kernel also starts no crash handler of the
+ * host. */
 static int try_core_pipe(char **arguments) {
 	struct rlimit limit;
 	(void)arguments;
@@ -226,7 +231,7 @@ static int try_core_pipe(char **arguments) {
 	return limit.rlim_max == 1 ? said("never") : 0;
 }
 
-/* Whether the system is up at least as long as this, by two sources. */
+/* Tests whether the system has been up at least as long as the argument says, by two system calls. */
 static int try_uptime(char **arguments) {
 	struct timespec now;
 	struct sysinfo told;
@@ -235,7 +240,7 @@ static int try_uptime(char **arguments) {
 	return now.tv_sec < number(arguments[0]) || told.uptime < number(arguments[0]) ? said("own") : 0;
 }
 
-/* Whether the system has this much memory. */
+/* Tests whether the system has as much memory as the argument says, in KiB. */
 static int try_memory_size(char **arguments) {
 	struct sysinfo told;
 	if (sysinfo(&told))

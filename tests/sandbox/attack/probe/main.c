@@ -1,6 +1,6 @@
 /*
  * `probe NAME [ARGUMENT ...]` makes one attempt and prints one line: `ok`, an errno's
- * name, or what the attempt itself has to say. It ends itself after 30 seconds.
+ * name, or an observation that the attempt prints itself. SIGALRM ends it after 30 seconds.
  */
 #include "probe.h"
 

@@ -1,4 +1,4 @@
-/* The mount family, old and new. Each makes what it needs in a fresh directory. */
+/* The mount system calls, old and new. Each attempt creates what it needs in a new directory. */
 #include "probe.h"
 #include <linux/mount.h>
 #include <sys/mount.h>
@@ -87,13 +87,13 @@ static int try_pivot_root(char **arguments) {
 static int try_chroot(char **arguments) {
 	return place(arguments) ? errno : answer(chroot("a"));
 }
-/* Tells the mounts of a namespace, also those that no path leads to. */
+/* Lists the mounts of a namespace, including those that no path leads to. */
 static int try_listmount(char **arguments) {
 	unsigned long long request[4] = {24, (unsigned long long)-1, 0, 0}, found[8];
 	(void)arguments;
 	return answer(syscall(SYS_listmount, request, found, 8, 0));
 }
-/* A file that does not exist is the second thing looked at: the right comes first. */
+/* The file does not exist, but the kernel checks the capability before it looks for the file. */
 static int try_swapon(char **arguments) {
 	(void)arguments;
 	return answer(syscall(SYS_swapon, "/nonexistent/attack", 0));

@@ -1,4 +1,4 @@
-/* Nested namespaces, by every call that makes or enters one. */
+/* Attempts to create or enter a namespace, with each system call that can. */
 #include "probe.h"
 #include <sched.h>
 #include <sys/wait.h>
@@ -23,7 +23,8 @@ static long flag_of(const char *name) {
 	return 0;
 }
 
-/* A number is taken as flags, e.g. with bits above the 32nd set. */
+/* Returns the flags for the name of a namespace kind, or the number in the text, which may also have
+ * bits above the 32nd. */
 static long flags_of(const char *text) {
 	long flag = flag_of(text);
 	return flag ? flag : number(text);
@@ -53,7 +54,7 @@ static int try_clone3(char **arguments) {
 
 static int try_setns(char **arguments) {
 	int fd = open(arguments[0], O_RDONLY);
-	/* Without a file, any descriptor shows whether the call exists. */
+	/* If the file cannot be opened, descriptor 0 shows whether the call is allowed. */
 	return answer(syscall(SYS_setns, fd < 0 ? 0 : fd, 0));
 }
 

@@ -1,4 +1,4 @@
-/* Sockets: families a guest has no use for, and servers that are not its own. */
+/* Attempts to create sockets of families that no guest needs, and to reach servers outside. */
 #include "probe.h"
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -71,7 +71,7 @@ static int try_abstract(char **arguments) {
 	return reach(socket(AF_UNIX, SOCK_STREAM, 0), arguments[0], 1);
 }
 
-/* One half of a pair can be pointed at a server's path: no `socket` call is needed. */
+/* One end of a datagram pair can send to the path of another socket, without a `socket` call. */
 static int try_pair(char **arguments) {
 	struct sockaddr_un address;
 	socklen_t size = local(&address, arguments[0], 0);
@@ -81,7 +81,7 @@ static int try_pair(char **arguments) {
 	return answer(sendto(pair[0], "x", 1, 0, (void *)&address, size));
 }
 
-/* A key for the packets of a connection. */
+/* Sets a TCP MD5 key (TCP_MD5SIG, option 14), with which packets of a connection are signed. */
 static int try_tcp_key(char **arguments) {
 	(void)arguments;
 	/* struct tcp_md5sig: an address in 128 bytes, flags, prefix, length of the key, interface, the key. */
@@ -90,7 +90,8 @@ static int try_tcp_key(char **arguments) {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	return fd < 0 ? errno : answer(setsockopt(fd, IPPROTO_TCP, 14, key, sizeof key));
 }
-/* receive-buffer BYTES: asks for one of 16 MiB; tells whether it is larger than so many bytes. */
+/* receive-buffer BYTES: requests a receive buffer of 16 MiB; prints whether the buffer is now larger
+ * than BYTES. */
 static int try_receive_buffer(char **arguments) {
 	int fd = socket(AF_INET, SOCK_STREAM, 0), size = 1 << 24;
 	socklen_t length = sizeof size;

@@ -22,20 +22,20 @@ struct attempt {
 	int (*run)(char **arguments);
 };
 
-/* The attempts of each topic, each list ended by an empty entry. */
+/* One list of attempts per topic; an empty entry ends each list. */
 extern const struct attempt files[], processes[], network[], namespaces[], mounts[], kernel[], sharing[],
 	resources[];
 
-/* A system call's result as an attempt's: 0 or errno. */
+/* Converts the result of a system call to the result of an attempt: 0 or errno. */
 static inline int answer(long result) { return result < 0 ? errno : 0; }
-/* An argument as a number. */
+/* Converts an argument to a number; 0 if it is missing. */
 static inline long number(const char *text) { return text ? strtol(text, NULL, 0) : 0; }
 /* Prints an observation that is not an errno. */
 int said(const char *text);
-/* Makes and enters a fresh directory below `base`, or below /tmp. */
+/* Creates and enters a new directory below `base`, or below /tmp if `base` is empty. */
 int enter_fresh(const char *base);
 
-/* Calls newer than this machine's headers. */
+/* System calls that older kernel headers do not define. */
 #ifndef SYS_statmount
 #define SYS_statmount 457
 #define SYS_listmount 458

@@ -1,4 +1,4 @@
-/* Reaching another process: by number, by descriptor, through its memory. */
+/* Attempts to affect or read another process: by pid, by pidfd, through its memory. */
 #include "probe.h"
 #include <sched.h>
 #include <sys/mman.h>
@@ -10,13 +10,13 @@
 
 static char marker[16] = "marker-of-target";
 
-/* The process that others are tried on: prints its pid and an address, then waits. */
+/* Target process of the other attempts: prints its pid and the address of `marker`, then waits. */
 static int be_target(char **arguments) {
 	(void)arguments;
 	alarm(0);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	printf("%d %lu\n", getpid(), (unsigned long)marker);
-	/* Ends with whoever holds the other end of standard input. */
+	/* Ends when the process at the other end of standard input ends. */
 	char byte;
 	while (read(0, &byte, 1) > 0)
 		;
@@ -96,7 +96,7 @@ static int try_kcmp(char **arguments) {
 	return answer(syscall(SYS_kcmp, number(arguments[0]), number(arguments[0]), 1, 0, 0));
 }
 
-/* A child of one's own, on which no identity stands in the way. */
+/* Makes the attempt on a child of this process, which it may control: only a filter can refuse. */
 static int on_child(int (*attempt)(char **)) {
 	char pid[16], address[24];
 	char *arguments[] = {pid, address, NULL};
@@ -118,7 +118,7 @@ static int try_readv_child(char **a) { (void)a; return on_child(try_vm_readv); }
 static int try_writev_child(char **a) { (void)a; return on_child(try_vm_writev); }
 static int try_kcmp_child(char **a) { (void)a; return on_child(try_kcmp); }
 
-/* Reads a file of some process that has MARKER in its text. */
+/* Reads the file of the first argument and tests whether it contains the text of the second. */
 static int try_grep(char **arguments) {
 	static char text[1 << 20];
 	int fd = open(arguments[0], O_RDONLY);
@@ -130,7 +130,7 @@ static int try_grep(char **arguments) {
 	return memmem(text, size, arguments[1], strlen(arguments[1])) ? 0 : said("absent");
 }
 
-/* Any descriptor beside the three every program has. */
+/* Tests whether any descriptor besides the three standard ones is open. */
 static int try_descriptors(char **arguments) {
 	(void)arguments;
 	for (int fd = 3; fd < 4096; fd++)
@@ -142,7 +142,8 @@ static int try_environment(char **arguments) {
 	return getenv(arguments[0]) ? 0 : said("absent");
 }
 
-/* Writes a mapped file through one's own memory file: past its protection, not past its mount. */
+/* Writes to a mapped file through /proc/self/mem, which ignores the protection of the mapping. On a
+ * private mapping this changes only a private copy. */
 static int try_self_mem(char **arguments) {
 	char seen = 0;
 	int file = open(arguments[0], O_RDWR), flags = MAP_SHARED;
@@ -161,7 +162,7 @@ static int try_self_mem(char **arguments) {
 	return seen == '!' ? 0 : said("private copy");
 }
 
-/* Forks twice, leaves the session, ignores every signal and stays for half a minute. */
+/* Forks twice, leaves the session, ignores every signal and lives for 40 seconds. */
 static int be_daemon(char **arguments) {
 	int ready[2];
 	char byte;

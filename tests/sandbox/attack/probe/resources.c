@@ -1,6 +1,6 @@
 /*
- * Floods, each with an end of its own. They print `reached` when they got as much as
- * they were told to take, else `stopped` and the errno.
+ * Floods: each takes a resource up to the amount in its argument. It prints `reached` when it got that
+ * amount, otherwise `stopped` and the errno.
  */
 #include "probe.h"
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ static int stopped(int error) {
 }
 static int reached(void) { return said("reached"); }
 
-/* forks N: as many children, each of which stays. */
+/* forks N: starts N children, which stay alive until the end. */
 static int flood_forks(char **arguments) {
 	long most = number(arguments[0]), count = 0;
 	int error = 0;
@@ -36,7 +36,7 @@ static int flood_forks(char **arguments) {
 		else
 			count++;
 	}
-	/* Only now: a child that inherited it would stay for ever. */
+	/* Ignore SIGTERM only after the forks: children that inherited this would never end. */
 	signal(SIGTERM, SIG_IGN);
 	kill(0, SIGTERM);
 	while (count-- > 0)
@@ -74,21 +74,22 @@ static int flood_memory(char **arguments) {
 	return reached();
 }
 
-/* shared-memory MIB [SECONDS]: pages of /dev/zero, which belong to no file and to every mapper. */
+/* shared-memory MIB [SECONDS]: shared anonymous pages, which RLIMIT_DATA does not count. */
 static int flood_shared(char **arguments) {
 	for (long left = number(arguments[0]); left > 0; left -= 16) {
 		char *page = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		if (page == MAP_FAILED)
 			return stopped(errno);
 		memset(page, 1, 16 * MIB);
-		/* Unmapped by nobody, counted for a moment only where it is looked at. */
+		/* Slow enough for the runner's polling to see the growth. */
 		usleep(30000);
 	}
 	sleep(number(arguments[1]));
 	return reached();
 }
 
-/* sockets MIB, pipes MIB: kernel memory behind descriptors, which no process's size shows. */
+/* sockets MIB, pipes MIB: kernel memory of socket and pipe buffers, which no process's memory size
+ * includes. */
 static long fill(int fd) {
 	static char block[65536];
 	long total = 0, count;
@@ -103,7 +104,7 @@ static int hoard(char **arguments, int pipes) {
 		int result = pipes ? pipe2(ends, O_NONBLOCK)
 				   : socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends);
 		if (result < 0 && errno == EMFILE) {
-			/* A child without these descriptors has room again; this process holds its own. */
+			/* A child that closes these descriptors can open more; this process keeps its own open. */
 			pid_t pid = fork();
 			if (pid == 0) {
 				closefrom(3);
@@ -125,11 +126,11 @@ static int hoard(char **arguments, int pipes) {
 			return stopped(ENOBUFS);
 		total += got;
 	}
-	/* Time to be noticed. */
+	/* Hold the memory long enough for the runner's polling to see it. */
 	usleep(500000);
 	return reached();
 }
-/* tcp MIB: the same in connections over loopback that nobody reads. */
+/* tcp-buffers MIB: kernel memory of loopback connections that no program reads. */
 static int flood_tcp(char **arguments) {
 	long most = number(arguments[0]) * MIB, total = 0;
 	struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -143,7 +144,7 @@ static int flood_tcp(char **arguments) {
 		if (client < 0 || connect(client, (struct sockaddr *)&here, size) || accept(server, NULL, NULL) < 0) {
 			if (errno != EMFILE)
 				return stopped(errno);
-			/* As above. */
+			/* A child continues with new descriptors, as in `hoard`. */
 			pid_t pid = fork();
 			if (pid < 0)
 				return stopped(errno);
@@ -159,7 +160,7 @@ static int flood_tcp(char **arguments) {
 		setsockopt(client, SOL_SOCKET, SO_SNDBUF, &large, sizeof large);
 		fcntl(client, F_SETFL, O_NONBLOCK);
 		long got = fill(client);
-		/* What every connection may have, however little there is. */
+		/* The kernel grants each connection this much even when its TCP memory is used up. */
 		if (got < 32768)
 			return stopped(ENOBUFS);
 		total += got;
@@ -170,7 +171,7 @@ static int flood_tcp(char **arguments) {
 static int flood_pipes(char **arguments) { return hoard(arguments, 1); }
 static int flood_sockets(char **arguments) { return hoard(arguments, 0); }
 
-/* disk DIRECTORY MIB: one file per 4 MiB, so that no file is too large by itself. */
+/* disk DIRECTORY MIB: files of 4 MiB each, so that no file exceeds the file size limit. */
 static int flood_disk(char **arguments) {
 	static char block[MIB];
 	int error = enter_fresh(arguments[0]);
@@ -224,8 +225,8 @@ static int flood_connections(char **arguments) {
 	return reached();
 }
 
-/* locks DIRECTORY N [SECONDS]: record locks, a thousand in each file, held for a while. In falling order, because the kernel
- * puts each at its place in a sorted list. */
+/* locks DIRECTORY N [SECONDS]: record locks, a thousand in each file, held for a while. In falling order, which is
+ * fast, because the kernel searches a sorted list from its start for the place of each lock. */
 static int flood_locks(char **arguments) {
 	int fd = -1, error = enter_fresh(arguments[0]);
 	if (error)
@@ -255,7 +256,7 @@ static int flood_size(char **arguments) {
 	return ftruncate(fd, number(arguments[1]) * MIB) ? stopped(errno) : reached();
 }
 
-/* cpu SECONDS: of processor time. */
+/* cpu SECONDS: uses this much CPU time. */
 static int flood_cpu(char **arguments) {
 	alarm(0);
 	while (clock() < number(arguments[0]) * CLOCKS_PER_SEC)
@@ -263,7 +264,7 @@ static int flood_cpu(char **arguments) {
 	return reached();
 }
 
-/* files N: open descriptors of one process. */
+/* files N: opens N descriptors in one process. */
 static int flood_files(char **arguments) {
 	struct rlimit limit;
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -275,7 +276,7 @@ static int flood_files(char **arguments) {
 	return reached();
 }
 
-/* output MIB: to standard output. */
+/* output MIB: writes to standard output. */
 static int flood_output(char **arguments) {
 	static char block[MIB];
 	memset(block, 'x', MIB);

@@ -20,7 +20,7 @@ static int lock(int fd, short kind) {
 	return answer(fcntl(fd, F_SETLK, &all));
 }
 
-/* Locks as far as the descriptor allows and keeps them. */
+/* Opens a file with these flags, locks it both ways (`flock` and `fcntl`) and keeps the locks. */
 static int hold(const char *path, int flags) {
 	int fd = open(path, flags);
 	if (fd < 0 || holding == HELD)
@@ -92,7 +92,7 @@ static int watched(void) {
 	return count > 0 ? 0 : said("silent");
 }
 
-/* Every way of asking that a file's pages go to the disk. */
+/* Tries every system call that writes a file's dirty pages to disk; returns the result of fsync. */
 static int write_back(const char *path) {
 	int fd = open(path, O_RDONLY);
 	if (fd < 0)
@@ -108,7 +108,7 @@ static int write_back(const char *path) {
 	return result;
 }
 
-/* Every way of asking that a file leaves the page cache. */
+/* Asks the kernel to drop a file from the page cache. */
 static int discard(const char *path) {
 	int fd = open(path, O_RDONLY);
 	if (fd < 0)
@@ -118,14 +118,15 @@ static int discard(const char *path) {
 	return result;
 }
 
-/* The same through a mapping. No mapping begins at this address: only a call that is not carried
- * out succeeds. */
+/* Asks the kernel to drop mapped pages. The address is invalid, so an executed call would fail with
+ * EINVAL; success shows that a filter answered instead. */
 static int page_out(void) {
 	int cold = answer(madvise((void *)1, 4096, MADV_COLD));
 	return cold ? cold : answer(madvise((void *)1, 4096, MADV_PAGEOUT));
 }
 
-/* How many pages of the file are in the cache, or of these how many are dirty. */
+/* Prints how many pages of the file are in the page cache (field 0), or how many of those are dirty
+ * (field 1). */
 static int cached(const char *path, int field) {
 	unsigned long range[2] = {0, 0}, found[5];
 	char text[32];
@@ -199,7 +200,7 @@ static int be_sharer(char **arguments) {
 		int result = one(line, path ? path : "");
 		if (result != SAID)
 			puts(result ? strerrorname_np(result) : "ok");
-		/* The alarm of this program is for one attempt. */
+		/* Restart the time limit of the program for each request. */
 		alarm(30);
 	}
 	return said("end");

@@ -216,7 +216,7 @@ pub(crate) fn make_envelope(
     }
     let origin = match origin_in(&Json::from(manifest)) {
         Ok(origin) => origin,
-        // The writer states only known origins; any other one gets the strictest meaning.
+        // The writer never states an unknown origin; one is signed as the least trusted origin.
         Err(()) => Some(BundleOrigin::Browser),
     };
     let whole = attested_manifest_digest(&Json::from(manifest), &SIGNATURE_DEPENDENT)?;

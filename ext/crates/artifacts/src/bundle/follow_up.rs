@@ -13,7 +13,7 @@ pub(super) struct FollowUpDocuments {
     pub patch: Vec<u8>,
 }
 
-/// Builds the documents of a follow-up run. Names in the patch are those in `files/patch.diff`.
+/// Builds the documents of a follow-up run. The patch names files as `files/patch.diff` does.
 pub(super) fn documents(
     inputs: &BundleInputs,
     follow_up: &FollowUpInputs,

@@ -230,8 +230,8 @@ impl Node {
 /// Change of the entry at one path, from before the run to after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The path had no entry before the run: it did not exist, or it was a directory with contents,
-    /// which is recorded only through these and not as an entry.
+    /// The path had no entry before the run: it did not exist, or it was a directory with entries.
+    /// Such a directory has no entry of its own and follows from the paths of its entries.
     Added(Node),
     /// The entry existed before, and its bytes, mode or type differ now.
     Modified {

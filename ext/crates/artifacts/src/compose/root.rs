@@ -10,7 +10,7 @@ use wp_codebox_contracts::GuestPath;
 pub struct ComposeRoot {
     /// Name of the directory in uploaded paths, e.g. `plugins/foo`; empty if every path lies in it.
     pub name: String,
-    /// Which paths of the directory the session has.
+    /// Which paths of the directory an upload may change.
     pub scope: ComposeScope,
     /// Path of the directory in the bundle, as a mount of a sandbox would have it.
     pub target: GuestPath,

@@ -20,7 +20,7 @@ use std::ops::Bound;
 /// Entry of a directory after the upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum After {
-    /// As before the session.
+    /// Entry of the baseline, which the upload does not change.
     Entry(Entry),
     /// Uploaded content.
     Uploaded(FileMode, Vec<u8>),

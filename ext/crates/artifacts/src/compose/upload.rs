@@ -113,7 +113,8 @@ fn places(root: &ComposeRoot) -> String {
     }
 }
 
-/// Fails for a path that is not a plain relative path, or that no program may write.
+/// Fails for a path that is not a plain relative path, or that names git metadata or a
+/// `wp-config.php`.
 fn check(path: &str) -> Result<(), ComposeError> {
     let rule = |rule| {
         Err(ComposeError::Path {

@@ -31,7 +31,7 @@ const ATTRIBUTES: &[&[u8]] = &[
     b"uid",
     b"uname",
 ];
-/// Beginnings of further such records.
+/// Prefixes of further keys whose records change neither the name nor the contents.
 const ATTRIBUTE_GROUPS: &[&[u8]] = &[
     b"LIBARCHIVE.xattr.",
     b"RHT.security.",

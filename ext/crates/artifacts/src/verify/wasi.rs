@@ -28,7 +28,7 @@ pub(super) fn check(session: &mut Session<'_>) {
     let mut called: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut is_whole = true;
     for path in session.of_kind(TRANSCRIPT) {
-        // `typed` reports a transcript that is not one.
+        // The checks in `typed` report a document that is not a transcript.
         let Some(document) = parsed(session, &path) else {
             continue;
         };

@@ -60,8 +60,8 @@ impl Site {
     }
 }
 
-/// Entries of an archive: name, mode, content; a name that ends with `/` is a directory, and a mode
-/// with the bits of a link a link.
+/// Returns a baseline archive with these entries: name, mode, content. A name that ends with `/`
+/// makes a directory, a mode with the file type of a link a symbolic link to the content.
 pub fn archive(entries: &[(&str, u32, &str)]) -> BaselineSource {
     archive_of(&archive_bytes(entries))
 }

@@ -46,7 +46,8 @@ pub(super) fn shown(
         let target = &component.target;
         if let Some(mount) = mounts
             .iter()
-            // The must-use components have a directory of their own in a mount of mu-plugins.
+            // A mount of mu-plugins is no overlap: must-use components get a directory of their own
+            // in it.
             .filter(|mount| mount.target.as_str() != MUST_USE)
             .find(|mount| mount.target.contains(target) || target.contains(&mount.target))
         {

@@ -52,8 +52,8 @@ pub fn environment() -> BTreeMap<String, String> {
         ("GIT_TERMINAL_PROMPT", "0"),
         ("WP_CLI_DISABLE_AUTO_CHECK_UPDATE", "1"),
         ("WP_CLI_CACHE_DIR", "/tmp/.wp-cli-cache"),
-        // PHP advises the kernel to back its memory with huge pages: a quarter of the page faults.
-        // The filter of system calls keeps it from those that the host has reserved.
+        // PHP advises the kernel to use huge pages for its memory, which leaves a quarter of the
+        // page faults. The seccomp filter refuses huge pages that the host has reserved.
         ("USE_ZEND_ALLOC_HUGE_PAGES", "1"),
     ]
     .into_iter()

@@ -109,7 +109,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
                 to: below(path),
             })
         }
-        // `wp` then uses the phar of the share directory, which is copied sooner.
+        // `wp` then uses the phar of the share directory, a single file, which is faster to copy.
         LaunchMount::Bind { target, .. } if target.as_str() == WP_CLI => None,
         LaunchMount::Bind {
             source: BindSource::Host(source),

@@ -123,7 +123,7 @@ fn in_place(captured: &&Captured) -> bool {
 
 impl GuestTree {
     /// Creates a new directory with everything that `plan`, written for level `full`, would mount.
-    /// `directory` must not exist yet. Everybody who may access the new directory can read the
+    /// `directory` must not exist yet. Every user who may access the new directory can read the
     /// files that are copied into it.
     pub fn lay_out(plan: &LaunchPlan, directory: &Path) -> Result<Self, LayoutError> {
         let path = directory.to_string_lossy().into_owned();

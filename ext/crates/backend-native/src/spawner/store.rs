@@ -115,7 +115,8 @@ impl GuestStore {
         show: &mut dyn FnMut(&str, &str) -> io::Result<()>,
     ) -> io::Result<HostSource> {
         let path = Path::new(&source.path);
-        // Launchers cannot open a path below the directory over which the spawner mounts the views.
+        // Over this directory the spawner mounts its views (mounts of host directories), so
+        // launchers cannot open a host file below it.
         if path.starts_with(&self.place) {
             return self.copied(source, Copying::Tree);
         }

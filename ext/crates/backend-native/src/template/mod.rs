@@ -53,7 +53,8 @@ pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, Templa
     sweep(&root, &parts.key, UNUSED, Sweep::Remove);
     let temporary = root.join(format!(".tmp-{}", std::process::id()));
     let built = build::build(request, &parts, &temporary).and_then(|record| {
-        // A directory without a record can only come from a crash of an older version.
+        // `load` found no usable `template.json`, so a directory of this key can only come from a
+        // crash of an older version.
         let _ = remove_tree(&directory);
         let text = serde_json::to_vec(&record).map_err(|_| TemplateError::Record)?;
         fs::write(temporary.join("template.json"), text).map_err(io("template.json"))?;

@@ -76,8 +76,8 @@ fn verdict(same: bool) -> String {
 }
 
 /// Runs this program as metadata server in a new network namespace. Returns two of the four
-/// observations that it prints: in the guest, and of the control. `column` selects the attempt: 0
-/// is the one by socket, 2 the one by PHP.
+/// observations that it prints: in the guest, and of the control. `column` is the index of the
+/// first of the two: 0 for the attempt by socket, 2 for the attempt by PHP.
 fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     let own = std::env::current_exe().unwrap();
     let output = Command::new("unshare")

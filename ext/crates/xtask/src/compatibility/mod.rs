@@ -31,7 +31,7 @@ Bundles are compatible in both directions; `SECURITY.md` and the tests in `tests
 that is verified.
 ";
 
-/// How this project has one name of the public contract.
+/// Whether this project has one name of the public contract as published, with more parts, or not.
 enum State {
     Same,
     Extended(Vec<String>),
@@ -61,7 +61,7 @@ impl State {
 struct Row {
     name: String,
     state: State,
-    /// What of the name is refused although the name itself exists.
+    /// Parts of the name that do not exist here although the name does, one sentence each.
     parts: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Judge<'a> {
 
     fn findings(self) -> Vec<String> {
         let mut findings = self.unexplained;
-        // The test of the policy crate compares the values of arguments.
+        // The kind `values` is left out: a test of the policy crate checks the values of arguments.
         for (kind, name) in self
             .differences
             .names()

@@ -10,9 +10,9 @@ use std::path::Path;
 /// Properties by the path of their object, such as `$.inputs.mounts[]`.
 pub type Objects = BTreeMap<String, BTreeSet<String>>;
 
-/// Kind of the differences.
+/// Key of `differences.json` with the recipe properties that this project refuses.
 pub const KIND: &str = "recipes";
-/// Maximum nesting; the schemas have less.
+/// Maximum nesting that is read, which ends recursive `$ref`s; the schemas nest less deeply.
 const DEPTH: usize = 16;
 
 /// The recipe as published and as this project accepts it.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Place of the engine below the plugin.
+/// Directory of the engine in the plugin.
 pub(super) const BELOW: &str = "assets/browser";
 /// Directory of the npm project below the checkout.
 const PROJECT: &str = "browser";
@@ -139,8 +139,9 @@ pub(super) fn runtime_archive(built: &Path) -> Result<Vec<u8>, TaskError> {
     archive::pack(&directory, "")
 }
 
-/// Whether web servers with default settings send a file of this name as it is stored. Apache reads
-/// every extension of a name, so there is one only; `.gz` and `.br` name an encoding there.
+/// Whether web servers with default settings send a file of this name as it is stored. Apache
+/// evaluates every extension of a name, and `.gz` or `.br` declares an encoding, so a name may
+/// have only one extension.
 fn served_as_stored(name: &str) -> bool {
     matches!(
         name.split('.').collect::<Vec<_>>().as_slice(),

@@ -59,7 +59,7 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Writes an archive beside its place and moves it there.
+/// Writes an archive to `dist/` under a temporary name, then renames it to `name`.
 fn put(dist: &Path, name: &str, packed: &[u8]) -> Result<(), TaskError> {
     let archive = dist.join(name);
     let unfinished = dist.join(format!(".{name}.new"));

@@ -372,7 +372,7 @@ fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_and_the_first_sig
         &s.trusted,
     );
     assert_eq!(report.unwrap().key_id, Some(host.public_half().key_id()));
-    // A key of the site's settings counts at each of the two places.
+    // The site may list the key of the first or of the second signature.
     for row in 0..2 {
         let id = s.envelope["signatures"][row]["keyid"].as_str().unwrap();
         let known = vec![Sha256Hex::new(id).unwrap()];

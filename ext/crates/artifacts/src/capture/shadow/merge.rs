@@ -124,7 +124,7 @@ pub(super) fn merge(
     }
     for path in changes.removed_directories.iter().rev() {
         match remove_directory(root, path) {
-            // A file that another program made meanwhile is in it.
+            // The directory stays if another program has created an entry in it meanwhile.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             Err(errno) => return Err(Step::from(errno).at(path)),
         }
@@ -155,8 +155,8 @@ fn lock(root: &Dir) -> Result<Dir, MergeError> {
     })
 }
 
-/// Returns whether the old entry goes before the new one comes: one of them is a directory, or
-/// there is no new one.
+/// Returns whether the old entry is removed in a separate step before new entries are written:
+/// exactly one of the two is a directory, or there is no new one.
 fn is_replaced(change: &Change) -> bool {
     match (change.before(), change.after()) {
         (Some(_), None) => true,
@@ -165,7 +165,7 @@ fn is_replaced(change: &Change) -> bool {
     }
 }
 
-/// Returns whether the directory has `expected` at the path.
+/// Returns whether the entry at the path is still `expected`; `None` expects no entry.
 fn is_still(root: &Dir, path: &[u8], expected: Option<&Node>) -> Result<bool, Errno> {
     match parent(root, path) {
         Ok((dir, name)) => is_node(&dir, name, expected),
@@ -180,7 +180,7 @@ fn is_node(dir: &Dir, name: &[u8], expected: Option<&Node>) -> Result<bool, Errn
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
     Ok(match expected {
-        // A directory with entries is not an entry of its own in a capture.
+        // `None` also stands for a directory with entries, which a capture does not list.
         None => kind == FileType::Directory,
         Some(Node::Directory) => kind == FileType::Directory,
         Some(Node::Symlink { target }) => {
@@ -207,7 +207,8 @@ fn has_bytes(dir: &Dir, name: &[u8], expected: &[u8]) -> Result<bool, Errno> {
     Ok(equal && same == expected.len())
 }
 
-/// Opens the directory of a path, without following a link, and returns the last component.
+/// Opens the parent directory of a path without following links. Returns it with the last
+/// component of the path.
 fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => Ok((root.dir(&path[..at])?, &path[at + 1..])),
@@ -317,7 +318,7 @@ fn exchange(dir: &Dir, name: &[u8], before: &Node) -> Result<(), Step> {
         Ok(()) => match is_node(dir, TEMPORARY, Some(before)) {
             Ok(true) => return Ok(fs::unlinkat(dir, TEMPORARY, AtFlags::empty())?),
             changed => {
-                // If this fails, the temporary name has the entry of the other program: it stays.
+                // If this fails, the other program's entry stays under the temporary name.
                 swap()?;
                 changed.map_or_else(Step::Failed, |_| Step::Changed)
             }
@@ -336,8 +337,8 @@ fn exchange(dir: &Dir, name: &[u8], before: &Node) -> Result<(), Step> {
     Err(refused)
 }
 
-/// Opens the directory of a path, and makes the directories that are missing, each with the owner
-/// of its own directory.
+/// Opens the parent directory of a path. Creates missing directories, each with the owner of the
+/// directory above it.
 fn made_parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
     let mut dir = root.dir(b".")?;
     let mut parts = path.split(|byte| *byte == b'/').peekable();

@@ -138,7 +138,7 @@ impl Excerpt<'_> {
             let time = record.as_ref().and_then(|r| r.get("timestamp"));
             self.since = time.and_then(Json::as_str).map(str::to_owned);
         }
-        // Most lines cannot be selected, which is found out without parsing them.
+        // A search in the text skips most lines without parsing them.
         let Ok(text) = std::str::from_utf8(line) else {
             return;
         };

@@ -63,7 +63,7 @@ impl Log {
     }
 }
 
-/// A log with this many records that are written at once, and their anchor.
+/// Creates a log with this many records, all written at once, and its anchor.
 fn long_log(records: u64) -> Log {
     let log = Log::with(0);
     let (mut tail, mut text) = (start(), String::new());
@@ -86,7 +86,7 @@ fn long_log(records: u64) -> Log {
     log
 }
 
-/// A time at which every present change is long ago.
+/// Returns a time at which every change made so far is older than [`SETTLED`].
 fn later() -> SystemTime {
     SystemTime::now() + std::time::Duration::from_secs(60)
 }
@@ -138,7 +138,7 @@ fn change_of_a_verified_log_is_detected_although_size_and_time_are_restored() {
     let before = std::fs::metadata(log.path()).unwrap();
     let changed = log.text().replacen("\"n\":300", "\"n\":999", 1);
     assert_ne!(changed, log.text());
-    // The kernel states times in steps: write until the step of the verified contents is over.
+    // The ctime advances in steps: write until it differs from that of the verified contents.
     while log.is_verified(&verified) {
         std::fs::write(log.path(), &changed).unwrap();
         let file = std::fs::File::options()
