@@ -43,7 +43,7 @@ function lines( string $name ): array {
 }
 
 /**
- * Returns a number of an input; null when it is not given.
+ * Returns the value of an input as a whole number, or null when the input is not given.
  *
  * @param string $name Name without the prefix.
  */

@@ -22,7 +22,7 @@ final class TaskFlags {
 
 	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'placement', 'sandbox-session-id', 'session-id' ];
 
-	/** Flags that the commands describe. All others are fields of the input by their public names. */
+	/** Flags that the help of the commands explains. Any other flag is taken as the input field with that public name. */
 	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'placement', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
 
 	private const LIMITS = [

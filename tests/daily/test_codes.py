@@ -588,7 +588,7 @@ ELSEWHERE = {
     "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
-    # Runtimes, workloads, delegations and workspaces of a site.
+    # Tasks of runtimes and runtime packages, site seeds, and what a site passes to other plugins.
     "wp_codebox_runtime_task_target_required": TARGET,
     "wp_codebox_runtime_task_unsupported_target": TARGET,
     "wp_codebox_runtime_task_provider_invalid": RUNTIME,

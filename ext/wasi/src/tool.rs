@@ -52,7 +52,6 @@ pub fn read(definition: &Path, module: &Path) -> Result<Tool, RunnerError> {
     let document = read_file(definition, limit, "reading the definition")?;
     let definition =
         WasiTool::parse(&document).map_err(|source| RunnerError::Definition { source })?;
-    // One byte more than the definition says, to notice that the module is larger.
     let module = read_file(module, definition.module.bytes, "reading the module")?;
     let expected = definition.module.bytes;
     if module.len() as u64 != expected {
@@ -88,7 +87,7 @@ pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Reads at most `limit` + 1 bytes of a file.
+/// Reads at most `limit` + 1 bytes of a file: one more shows the caller that the file is larger.
 fn read_file(path: &Path, limit: u64, what: &'static str) -> Result<Vec<u8>, RunnerError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(RunnerError::while_doing(what))?;

@@ -93,7 +93,7 @@ final class BrowserPage {
 		add_action( 'admin_enqueue_scripts', fn() => $this->enqueue( $page ) );
 	}
 
-	/** Prints the element of the workbench, the failure, or the list of what can be opened. */
+	/** Prints the failure, if any, then the element of the workbench or the list of what can be opened. */
 	public function render(): void {
 		printf( '<div class="wrap wp-codebox-browser"><h1>%s</h1>', esc_html__( 'Browser sandbox', 'codebox' ) );
 		if ( null !== $this->failure ) {

@@ -17,7 +17,7 @@ use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Asks the backend of the site, a plugin that answers two filters. Without one, every operation is unavailable. */
+/** Passes the operations of site sync to a plugin of this site that hooks two filters. Without such a plugin, each operation fails as unavailable. */
 final class SiteSync {
 
 	/** Schema of the answer by operation. */

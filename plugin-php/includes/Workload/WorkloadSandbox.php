@@ -45,10 +45,10 @@ final class WorkloadSandbox {
 	) {}
 
 	/**
-	 * Starts a sandbox.
+	 * Starts a sandbox that stays for further commands.
 	 *
 	 * @param string     $site    Id of the site.
-	 * @param RunRequest $request Request with `hold`.
+	 * @param RunRequest $request Request whose field `hold` says how long it stays.
 	 */
 	public static function start( string $site, RunRequest $request ): self {
 		return new self( $site, Run::start( $request->task, $request->host ) );

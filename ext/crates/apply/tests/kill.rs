@@ -205,8 +205,8 @@ fn may_change_a_file(pid: libc::pid_t) -> bool {
     flags & (libc::O_CREAT | libc::O_TRUNC) as u64 != 0
 }
 
-/// Runs the child and kills it at the entry of its call number `call` among those that may change a
-/// file, counted from its SIGSTOP.
+/// Runs the child and kills it as it enters the `call`-th system call that may change a file. The
+/// count starts at 0 when the child stops itself with SIGSTOP.
 fn run_and_kill(kind: &str, directory: &Path, call: usize) -> Ended {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(std::env::current_exe().unwrap());

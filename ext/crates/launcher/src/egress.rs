@@ -150,7 +150,8 @@ impl SocketTable {
         Ok(rows)
     }
 
-    /// Asks the kernel for the rows of an address family. Returns `None` if it cannot answer.
+    /// Asks the kernel for the listening sockets of an address family, one row for each. Returns
+    /// `None` if there is no netlink socket or no complete answer; the caller then reads `/proc/net`.
     fn ask(&self, family: i32, protocol: i32) -> rustix::io::Result<Option<Vec<String>>> {
         let Some(socket) = &self.0 else {
             return Ok(None);

@@ -72,9 +72,11 @@ struct Text {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Gram {
+    /// Consecutive bytes of an encoded secret.
     key: GramKey,
+    /// Index of the [`Text`] that contains the bytes.
     text: u32,
-    /// Position in the text after these bytes.
+    /// Offset in that text just after the bytes.
     end: u32,
 }
 

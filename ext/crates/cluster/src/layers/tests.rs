@@ -339,7 +339,7 @@ fn layer_is_uploaded_once_and_again_when_the_server_lost_it_or_a_file_changed() 
     assert_eq!(objects.take_puts(), [format!("layer.{first}")]);
     assert_eq!(put(), first);
     assert_eq!(objects.take_puts().len(), 0);
-    // The server lost it: `confirm` uploads it again, and only then.
+    // `confirm` uploads the layer again only if the server no longer has it.
     let mut input = LayerInput {
         digest: first.clone(),
         from: LayerSource::Directory {

@@ -38,7 +38,8 @@ impl Target {
     }
 }
 
-/// Parses the target of a request received directly on one of the guest's sockets.
+/// Returns the route of a request that a program in the guest sends to the proxy itself, not inside
+/// a CONNECT tunnel.
 pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     if head.method == "CONNECT" {
         let authority = authority(&head.target)?;
