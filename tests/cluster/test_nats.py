@@ -68,7 +68,7 @@ def test_bus_keeps_its_contract_on_three_servers(conformance, program):
 def test_stopped_server_is_unreachable_within_the_limit_and_works_again(conformance, program):
     one = Nats(program).start()
     try:
-        conformance(1, "--exact", "stopped_server_is_unreachable_within_the_limit_and_works_again_after_it", STOP_URL=one.url, STOP_PID=one.pid)
+        conformance(1, "--exact", "call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_server_continues", STOP_URL=one.url, STOP_PID=one.pid)
     finally:
         one.process.send_signal(signal.SIGCONT)
         one.close()

@@ -485,8 +485,8 @@ ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_other_parties_are_denied_at_once",
     "wp_codebox_cluster_not_set_up": f"{BUS}: cluster_that_is_not_set_up_is_reported",
     "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_not_set_up_or_not_there_is_reported",
-    "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_answered_and_other_queues_have_room",
-    "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_the_present_ones",
+    "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room",
+    "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_existing_records",
     "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed",
     "wp_codebox_cluster_missing": f"{BUS}: watch_returns_the_present_record_each_change_and_its_removal",
     "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others",
@@ -503,7 +503,7 @@ ELSEWHERE = {
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.
-    "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_names_the_account_and_a_token_cannot_name_another",
+    "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_must_name_an_account_and_a_token_may_not_name_another_one",
     "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
     "wp_codebox_service_scope_missing": f"{SERVICE}/access.rs: token_creates_only_sandboxes_of_the_profiles_that_its_scopes_name",
     "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",
@@ -517,7 +517,7 @@ ELSEWHERE = {
         f"{SERVICE}/access.rs: requests_beyond_the_rate_or_concurrency_of_a_token_are_refused_and_other_tokens_are_not",
     "wp_codebox_service_unavailable": f"{SERVICE}/sandboxes.rs: second_server_on_the_same_directory_is_refused_while_the_first_one_runs",
     # The runner of WASI tools, a program of its own.
-    "wp_codebox_wasi_definition_invalid": f"{WASI}/modules.rs: definition_with_a_path_into_a_site_or_an_unknown_member_is_refused",
+    "wp_codebox_wasi_definition_invalid": f"{WASI}/modules.rs: definition_with_a_host_path_or_an_unknown_member_is_refused",
     "wp_codebox_wasi_digest_mismatch": f"{WASI}/modules.rs: module_that_differs_from_its_definition_is_refused",
     "wp_codebox_wasi_module_invalid": f"{WASI}/modules.rs: file_that_is_no_command_module_is_refused",
     "wp_codebox_wasi_import_refused": f"{WASI}/modules.rs: import_that_is_not_granted_is_refused_before_any_code_runs",

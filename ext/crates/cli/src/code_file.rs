@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn code_file_with_a_guest_path_and_other_arguments_stay() {
+    fn code_file_with_a_guest_path_and_arguments_of_other_commands_stay_unchanged() {
         for (command, arg) in [
             ("wordpress.run-php", "code-file=/workspace/a/b.php"),
             ("wordpress.run-php", "code-file=/wordpress/index.php"),

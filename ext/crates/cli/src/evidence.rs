@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_found_once_in_lists_members_and_printed_text() {
+    fn documents_with_the_schema_are_found_once_in_lists_members_and_printed_text() {
         let (one, two) = (
             json!({"schema": "s", "id": 1}),
             json!({"schema": "s", "id": 2}),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_of_a_living_process_is_kept_and_one_of_a_dead_process_is_taken_over() {
+    fn claim_with_a_live_lease_is_kept_and_one_with_an_expired_lease_is_taken_over() {
         let (a, b) = (claimant("a"), claimant("b"));
         let claimed = taken(record().claim(&a, |_| Lease::Expired));
         assert_eq!(claimed.claim(&b, |_| Lease::Live), Claim::Held);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelled_run_without_a_living_node_ends_and_one_that_runs_stays_with_its_node() {
+    fn cancel_ends_a_queued_run_at_once_and_a_claimed_run_when_its_lease_expires() {
         let (a, b) = (claimant("a"), claimant("b"));
         let ended = record().cancel().unwrap();
         assert!(is_cancelled(&ended) && ended.cancelled);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_no_record_names_are_removed_after_the_grace_period_and_no_others() {
+    fn only_objects_that_no_record_refers_to_are_removed_and_only_after_the_grace_period() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let records = |after| changed(after, vec![record(1, &task, State::Queued)]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_a_record_names_before_their_removal_stay() {
+    fn objects_that_a_new_record_refers_to_before_their_removal_stay() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let none = |after| changed(after, Vec::new());
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn collector_removes_nothing_more_than_ten_seconds_after_it_began_to_read_the_records() {
+    fn pass_that_needs_ten_seconds_to_read_the_records_removes_nothing() {
         let (objects, _, _) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let none = |after| changed(after, Vec::new());

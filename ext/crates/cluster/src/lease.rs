@@ -154,6 +154,7 @@ mod tests {
         assert!(!leases.expires());
         leases.observe(at(10), &[beat("1", 5)]);
         assert_eq!(leases.lease(at(10), &claimant("1")), Lease::Expired);
+        // `expires` reports each expiry once.
         assert!(leases.expires());
         assert!(!leases.expires());
         leases.observe(at(11), &[beat("1", 6)]);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_does_not_expire_while_this_host_is_cut_off() {
+    fn lease_does_not_expire_while_this_host_reads_no_heartbeats() {
         let mut leases = Leases::new(LIMIT);
         leases.observe(at(0), &[beat("1", 5)]);
         // The heartbeats are not read for a minute; then a message comes before the next read.
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn node_without_a_heartbeat_is_live_for_the_limit_after_the_first_call_or_its_removal() {
+    fn lease_of_a_node_without_a_heartbeat_expires_after_the_limit_from_first_call_or_removal() {
         let mut leases = Leases::new(LIMIT);
         leases.observe(at(50), &[]);
         assert_eq!(leases.lease(at(50), &claimant("1")), Lease::Live);

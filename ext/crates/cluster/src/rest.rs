@@ -55,7 +55,7 @@ mod tests {
     use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     #[test]
-    fn rest_doubles_with_each_run_that_is_given_up_and_ends_when_one_is_run() {
+    fn rest_doubles_up_to_a_minute_with_each_released_run_and_ends_with_the_next_executed_run() {
         let (start, first) = (Instant::now(), Duration::from_secs(2));
         let error = || ErrorBody::new(ErrorCode::StateDirInvalid, "the disk is full");
         let mut rest = Rest::new(first);

@@ -263,7 +263,7 @@ fn changed_records_are_read_from_a_revision_on_in_parts_and_once() {
 }
 
 #[test]
-fn ended_runs_are_those_whose_end_is_stored_for_long_enough() {
+fn ended_runs_are_the_runs_that_ended_at_least_the_given_time_ago() {
     let Some(world) = world() else { return };
     let (bus, of) = (&world.bus, &world.submitter);
     let revision = bus.create_record(&world.record(1)).unwrap();
@@ -346,7 +346,7 @@ fn message_is_delivered_to_one_process_again_after_retry_and_never_after_ack() {
 }
 
 #[test]
-fn message_of_a_killed_process_comes_again_and_one_of_a_working_process_does_not() {
+fn message_is_delivered_again_after_its_process_was_killed_and_not_while_it_calls_working() {
     let Some(world) = world() else { return };
     world
         .bus
@@ -397,7 +397,7 @@ fn process_that_holds_a_message() {
 }
 
 #[test]
-fn message_that_is_no_key_of_this_submitter_is_reported_and_removed() {
+fn message_that_is_no_run_key_of_this_submitter_is_reported_and_removed() {
     let Some(world) = world() else { return };
     let subject = format!("tasks.default.normal.{}", world.submitter);
     let another = RunKey {
@@ -510,7 +510,7 @@ impl<F: FnMut(&mut [u8]) -> std::io::Result<usize>> Read for ReadWith<F> {
 }
 
 #[test]
-fn full_queue_refuses_messages_until_one_is_answered_and_other_queues_have_room() {
+fn full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room() {
     let Some(url) = variable("CODEBOX_NATS_URL") else {
         return;
     };
@@ -541,7 +541,7 @@ fn full_queue_refuses_messages_until_one_is_answered_and_other_queues_have_room(
 }
 
 #[test]
-fn same_message_id_of_another_submitter_drops_no_message() {
+fn messages_with_the_same_id_of_two_submitters_are_both_delivered() {
     let (Some(world), Some(other)) = (world(), world()) else {
         return;
     };
@@ -555,7 +555,7 @@ fn same_message_id_of_another_submitter_drops_no_message() {
 }
 
 #[test]
-fn new_records_leave_room_for_changes_of_the_present_ones() {
+fn new_records_leave_room_for_changes_of_existing_records() {
     let Some(url) = variable("CODEBOX_NATS_URL") else {
         return;
     };
@@ -860,7 +860,7 @@ fn cluster_that_is_not_set_up_is_reported() {
 }
 
 #[test]
-fn stopped_server_is_unreachable_within_the_limit_and_works_again_after_it() {
+fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_server_continues() {
     let Some(url) = variable("CODEBOX_NATS_STOP_URL") else {
         return;
     };

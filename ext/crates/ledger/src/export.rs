@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_field_with_separator_quote_or_formula_is_quoted_and_defused() {
+    fn csv_field_with_a_separator_or_quote_is_quoted_and_a_formula_begins_with_an_apostrophe() {
         assert_eq!(text(Some("plain text")), "plain text");
         assert_eq!(text(Some("a, \"b\"")), "\"a, \"\"b\"\"\"");
         assert_eq!(text(Some("=1+1")), "'=1+1");

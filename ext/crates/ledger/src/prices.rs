@@ -340,7 +340,7 @@ mod tests {
             "ext.dear": {"per_second": 9007199254740991, "per_creation": 0, "gpu_per_second": 0, "key": "own"}}}"#;
 
     #[test]
-    fn quote_adds_creation_begun_seconds_and_gpu() {
+    fn quote_is_the_price_of_the_creation_plus_that_of_each_begun_second_with_or_without_gpu() {
         let prices = Prices::parse(TABLE.as_bytes()).unwrap();
         let amount = |ms, gpu| prices.quote("ext.native", ms, gpu).unwrap().amount().get();
         assert_eq!(amount(0, Gpu::Absent), 100);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_use_has_prices_and_its_allowance_is_part_of_the_reservation() {
+    fn measured_use_is_charged_at_its_prices_and_the_usage_allowance_is_part_of_the_quote() {
         let priced = TABLE.replacen(
             "\"key\": \"platform\"",
             "\"cpu_per_second\": 7, \"memory_per_gib_second\": 2, \"written_per_gib\": 11, \"egress_per_gib\": 90, \"usage_allowance\": 500, \"key\": \"platform\"",

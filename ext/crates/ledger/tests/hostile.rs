@@ -336,7 +336,7 @@ fn directory_or_file_that_another_user_may_write_is_refused_and_a_private_one_is
 }
 
 #[test]
-fn database_of_another_program_or_without_sqlite_is_refused() {
+fn database_that_is_not_sqlite_or_has_another_schema_is_refused() {
     let text = refused_with(
         |files| files.database.clone(),
         |path| {
@@ -384,7 +384,7 @@ fn missing_ledger_is_created_only_on_request() {
 }
 
 #[test]
-fn entries_cannot_be_changed_or_deleted_by_mistake() {
+fn sql_statements_that_change_or_delete_entries_fail() {
     let bench = six();
     let connection = Connection::open(&bench.files.database).unwrap();
     for statement in ["DELETE FROM entries", "UPDATE entries SET account = 'x'"] {

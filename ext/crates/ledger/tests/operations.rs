@@ -151,7 +151,7 @@ fn operation_that_does_not_fit_the_state_of_its_sandbox_is_a_conflict() {
 }
 
 #[test]
-fn extension_reserves_the_difference_and_is_refused_when_credits_are_short() {
+fn longer_lifetime_reserves_the_difference_and_is_refused_when_credits_are_short() {
     let (_bench, ledger) = Bench::funded();
     let one = sandbox("run_1");
     let _ = ledger
@@ -174,8 +174,7 @@ fn extension_reserves_the_difference_and_is_refused_when_credits_are_short() {
 }
 
 #[test]
-fn sandbox_of_a_dead_supervisor_is_settled_by_wall_clock_within_its_reservation_and_marked_estimated()
- {
+fn settlement_by_wall_clock_is_capped_at_the_reservation_and_marked_as_estimated() {
     let (_bench, ledger) = Bench::funded();
     let shop = account("shop");
     let facts = |name: &str, now| {
@@ -210,7 +209,7 @@ fn sandbox_of_a_dead_supervisor_is_settled_by_wall_clock_within_its_reservation_
 }
 
 #[test]
-fn amounts_beyond_the_largest_balance_are_refused_and_an_endless_use_is_capped() {
+fn amounts_beyond_the_largest_balance_are_refused_and_an_endless_use_is_charged_the_reservation() {
     let bench = Bench::new();
     let ledger = bench.open();
     let max = Amount::MAX.get();
@@ -277,7 +276,7 @@ fn pages_of_entries_and_accounts_continue_where_the_page_before_ended() {
 }
 
 #[test]
-fn last_measures_of_a_dead_supervisor_are_charged_with_the_wall_clock_and_marked_estimated() {
+fn untimed_use_keeps_its_measures_and_is_charged_by_wall_clock_and_marked_as_estimated() {
     let (_bench, ledger) = Bench::funded();
     let one = sandbox("run_1");
     let _ = ledger
@@ -305,7 +304,7 @@ fn last_measures_of_a_dead_supervisor_are_charged_with_the_wall_clock_and_marked
 }
 
 #[test]
-fn exports_have_every_entry_and_the_json_lines_prove_the_chain() {
+fn exports_have_every_entry_and_the_hashes_of_the_json_lines_form_a_chain() {
     use sha2::{Digest as _, Sha256};
     let (_bench, ledger) = Bench::funded();
     let one = sandbox("run_1");
@@ -358,7 +357,7 @@ fn exports_have_every_entry_and_the_json_lines_prove_the_chain() {
 }
 
 #[test]
-fn random_operations_keep_sums_chain_and_single_settlement() {
+fn random_operations_keep_the_sums_and_the_chain_valid_and_settle_each_sandbox_once() {
     let bench = Bench::new();
     let mut ledger = bench.open();
     let mut random = Random(20);
@@ -389,7 +388,7 @@ fn random_operations_keep_sums_chain_and_single_settlement() {
 }
 
 #[test]
-fn threads_with_one_handle_and_with_handles_of_their_own_lose_no_entry() {
+fn threads_that_share_a_ledger_and_threads_that_open_it_themselves_lose_no_entry() {
     let bench = Bench::new();
     let shared = bench.open();
     let work = |ledger: &Ledger, name: &str, seed: u64| {

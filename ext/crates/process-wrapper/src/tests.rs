@@ -245,7 +245,7 @@ fn tool_call_names_host_paths_without_a_wrapper_and_inner_paths_inside_one() {
 }
 
 #[test]
-fn standard_command_has_the_arguments_and_only_the_environment_of_the_wrapped_one() {
+fn std_command_has_the_arguments_and_only_the_environment_of_the_wrapped_command() {
     let mut command = HostCommand {
         program: "/bin/sh".to_owned(),
         args: ["-c", "pwd; echo \"$1\"; /usr/bin/env", "sh", "given"]
@@ -271,7 +271,7 @@ fn standard_command_has_the_arguments_and_only_the_environment_of_the_wrapped_on
 }
 
 #[test]
-fn prepared_root_has_copies_of_files_and_refuses_directories_of_the_host() {
+fn prepared_root_gets_copies_of_the_files_and_a_directory_outside_it_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     std::fs::create_dir_all(path("root/work")).unwrap();
@@ -312,7 +312,7 @@ fn prepared_root_has_copies_of_files_and_refuses_directories_of_the_host() {
 }
 
 #[test]
-fn program_of_a_required_wrapper_is_found_or_named_in_the_error() {
+fn missing_wrapper_program_is_refused_and_a_program_without_a_wrapper_is_invalid_input() {
     use OuterSandboxKind::{Bubblewrap, Gvisor, None as NoWrapper};
     for kind in [Bubblewrap, Gvisor] {
         let refused = find_program(kind, Some("/nonexistent/w")).unwrap_err();

@@ -113,7 +113,7 @@ fn native_probe_reaches_secret_socket_and_files_only_without_a_wrapper() {
 
 /// A plain `runsc do` shows the files of the host: this is why a tool gets a prepared root.
 #[test]
-fn gvisor_with_the_root_of_the_host_would_show_its_files() {
+fn gvisor_without_a_prepared_root_shows_the_files_of_the_host() {
     let place = tempfile::tempdir().unwrap();
     let secret = place.path().join("secret");
     fs::write(&secret, "the secret").unwrap();

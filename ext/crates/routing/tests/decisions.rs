@@ -124,6 +124,7 @@ fn placement_prefers_hosts_in_order_and_fallback_with_prefer_excludes_the_rest()
     let none = decide(&request, &closed(&["b", "c", "d"]), &extensions());
     assert_eq!(chosen(&none), None);
     assert_eq!(codes(&none, "a"), [ReasonCode::HostNotPlaced]);
+    // Without `prefer`, `fallback` excludes no host; the hosts that it lists come last.
     request.policy.placement.prefer = Vec::new();
     request.policy.placement.fallback = Some(ids(&["a", "b"]));
     assert_eq!(choice(&request, &hosts).as_deref(), Some("c"));
@@ -154,7 +155,7 @@ fn unknown_price_or_region_does_not_meet_a_constraint() {
 }
 
 #[test]
-fn native_host_never_meets_a_microvm_constraint_and_a_reduced_one_no_container() {
+fn native_host_never_meets_microvm_and_one_with_policy_isolation_does_not_meet_container() {
     let mut request = plain();
     request.policy.route.constraints.require_isolation = Some(IsolationClass::Microvm);
     let mut lying = own("lying");
@@ -237,7 +238,7 @@ fn equal_hosts_are_chosen_by_share_of_used_capacity_and_then_by_id() {
 }
 
 #[test]
-fn document_has_the_choice_first_and_counts_omitted_reasons() {
+fn decision_document_lists_the_chosen_host_first_and_counts_omitted_reasons() {
     let mut down = own("b");
     down.state = HostState::Down;
     let decision = decide(&plain(), &[own("a"), down, own("c")], &extensions());
@@ -290,7 +291,7 @@ fn request_that_only_busy_hosts_meet_fails_with_no_capacity() {
 }
 
 #[test]
-fn index_refuses_sandboxes_of_full_and_unknown_hosts() {
+fn index_refuses_sandboxes_on_full_and_unknown_hosts() {
     let mut index = HostIndex::new();
     for row in extensions() {
         index.put_extension(row).unwrap();

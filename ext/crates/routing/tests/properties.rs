@@ -264,7 +264,7 @@ fn added_host_never_worsens_the_choice_in_the_order_of_the_strategy() {
 }
 
 #[test]
-fn every_host_has_a_reason_and_only_the_chosen_one_is_not_refused() {
+fn every_host_has_a_reason_and_only_the_chosen_host_has_the_reason_chosen() {
     let mut codes = BTreeSet::new();
     for seed in 0..WORLDS {
         let (world, _) = random_world(seed);
@@ -406,7 +406,7 @@ fn change(random: &mut Random, world: &mut World, index: &mut HostIndex) {
 }
 
 #[test]
-fn index_chooses_the_same_host_as_the_pure_decision_after_any_changes() {
+fn index_decides_like_the_decide_function_after_random_changes() {
     let mut chosen = 0;
     for seed in 0..WORLDS / 20 {
         let (mut world, mut random) = random_world(seed);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actor_is_read_as_it_is_written_and_other_classes_and_names_are_refused() {
+    fn actor_parses_and_prints_to_the_same_text_and_invalid_texts_are_refused() {
         let actor: Actor = "atm:nightly".parse().unwrap();
         assert_eq!(actor.class, ActorClass::Automation);
         assert_eq!(actor.to_string(), "atm:nightly");

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamp_is_read_as_it_is_written() {
+    fn timestamp_parses_to_the_milliseconds_that_it_was_formatted_from() {
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
         for ms in [0, 1, 1_700_000_000_123] {
             assert_eq!(parse_rfc3339(&rfc3339(ms)), Some(ms));

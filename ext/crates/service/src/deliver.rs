@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_fourfold_up_to_one_hour() {
+    fn pauses_between_delivery_attempts_grow_fourfold_up_to_one_hour() {
         let seconds = |attempts| pause(Duration::from_secs(5), attempts).as_secs();
         assert_eq!(
             (1..=8).map(seconds).collect::<Vec<_>>(),

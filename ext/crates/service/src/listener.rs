@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_has_mode_0600_replaces_a_dead_one_and_refuses_a_live_one() {
+    fn listener_socket_has_mode_0600_and_replaces_only_a_socket_that_no_server_answers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("service.sock");
         let first = Listener::unix(&path, SocketAccess::Owner).unwrap();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_family_of_metrics_has_a_type_and_every_row_a_number() {
+    fn every_metric_has_a_type_line_and_every_sample_an_integer_value() {
         let metrics = Metrics::default();
         metrics.request("getSandbox", 200, 5);
         metrics.request("getSandbox", 200, 7);

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problem_is_read_as_it_is_written() {
+    fn problem_document_parses_to_the_error_that_it_was_made_from() {
         let error = ErrorBody::new(ErrorCode::SandboxNotHeld, "it has ended")
             .hint("create another one")
             .with("sandbox", "run_1");

@@ -132,8 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn self_signed_certificate_of_an_authority_is_trusted_only_if_it_is_named_valid_and_for_the_host()
-     {
+    fn self_signed_certificate_is_trusted_only_if_listed_unexpired_and_issued_for_the_host() {
         let own = authority(|_| {});
         verify(&own, &own, "far.example").unwrap();
         let other = authority(|_| {});

@@ -16,7 +16,7 @@ fn run(tool: &Tool, file: &str) -> crate::fixture::Ended {
 }
 
 #[test]
-fn compiled_code_runs_like_its_module_and_is_readable_by_all_and_writable_by_its_owner() {
+fn compiled_code_runs_has_mode_0644_and_leaves_no_temporary_file() {
     let tool = tool(7);
     run(&tool, "c.cwasm").ended(7);
     let mode = fs::metadata(tool.path("c.cwasm")).unwrap().permissions();
@@ -80,7 +80,7 @@ fn compiled_code_of_another_module_or_runner_or_a_damaged_one_is_refused() {
 }
 
 #[test]
-fn engine_key_is_one_line_and_stands_in_compiled_code() {
+fn engine_key_is_one_line_and_is_in_the_header_of_compiled_code() {
     let output = Command::new(RUNNER).arg("engine").output().unwrap();
     let key = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && key.lines().count() == 1, "{key}");

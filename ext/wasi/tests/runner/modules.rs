@@ -112,7 +112,7 @@ fn module_that_differs_from_its_definition_is_refused() {
 }
 
 #[test]
-fn definition_with_a_path_into_a_site_or_an_unknown_member_is_refused() {
+fn definition_with_a_host_path_or_an_unknown_member_is_refused() {
     for (name, value) in [
         ("dirs", json!(["/var/www/html=/work:rw"])),
         ("files", json!("/var/www/html")),

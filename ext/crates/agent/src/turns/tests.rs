@@ -264,7 +264,7 @@ fn last_user(messages: &[Message]) -> &str {
 }
 
 #[test]
-fn task_finish_call_ends_the_agent_loop_as_done() {
+fn task_finish_call_ends_the_agent_loop_as_finished() {
     let played = play(vec![calls(vec![read("a.php")]), finish()]);
     assert_eq!(played.ended.stop, None);
     assert_eq!(played.ended.how, Ending::Finished);
@@ -761,7 +761,7 @@ fn known_secret_is_redacted_in_model_requests_and_in_recorded_turns_and_calls() 
 }
 
 #[test]
-fn journal_write_failure_ends_the_agent_loop_with_its_error() {
+fn observer_error_while_a_tool_call_is_recorded_ends_the_agent_loop() {
     struct Full(FakeBackend);
     impl Toolbox for Full {
         fn specs(&self) -> &[ToolSpec] {

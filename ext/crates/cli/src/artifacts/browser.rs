@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browser_documents_of_a_run_become_pages_with_metrics() {
+    fn results_of_browser_commands_become_pages_with_metrics() {
         let one = json!({
             "command": "wordpress.browser-page-load", "status": "ok", "url": "/", "finalUrl": "http://localhost/",
             "timings": {"startMs": 5, "navigationMs": 10, "totalMs": 20}, "networkTotal": 3,

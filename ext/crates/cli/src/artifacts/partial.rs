@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_complete_bundle_are_found_and_links_are_not_followed() {
+    fn files_of_incomplete_bundles_are_found_and_links_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret.txt"), "x").unwrap();

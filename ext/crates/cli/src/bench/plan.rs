@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_combination_is_a_cell_whose_recipe_has_its_values() {
+    fn each_combination_of_matrix_values_is_a_cell_whose_recipe_has_these_values() {
         let matrix = json!({"dimensions": [
             {"name": "wp", "values": ["6.9", "7.1"]},
             {"name": "arg.iterations", "values": [3]},
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn matrix_with_no_effect_too_many_cells_or_unknown_members_is_refused() {
+    fn matrix_with_an_unknown_dimension_no_values_too_many_cells_or_unknown_members_is_refused() {
         let refused = |matrix: Value| dimensions(&matrix).unwrap_err().message;
         let row =
             |name: &str, values: Value| json!({"dimensions": [{"name": name, "values": values}]});

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn key_other_than_the_announced_one_is_refused_and_nodes_without_heartbeat_are_returned() {
+    fn node_key_other_than_in_the_heartbeat_is_refused_and_nodes_without_heartbeat_are_returned() {
         let host = HostRecord {
             protocol: 1,
             claimant: Claimant {

@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn group_result_rows_are_ordered_by_position_and_not_by_arrival() {
+    fn runs_of_a_group_result_are_in_the_order_of_their_positions_and_not_of_arrival() {
         let mut spool = Spool::new(3).unwrap();
         let row = |n: usize| {
             json!({"n": n, "text": "x\n".repeat(n)})

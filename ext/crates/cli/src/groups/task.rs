@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn preview_members_of_a_task_are_options_and_need_a_hold_time() {
+    fn preview_fields_of_a_task_are_moved_into_the_options_and_need_a_hold_time() {
         let read = |input: Value, options: &PreviewArgs| {
             let mut input = input.as_object().unwrap().clone();
             preview(&mut input, options).map(|wanted| (wanted, input))

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn head_is_parsed_from_number_and_hash_and_other_text_is_refused() {
+    fn ledger_head_is_parsed_from_length_and_hash_and_other_text_is_refused() {
         let hash = "ab".repeat(32);
         let parsed = head(&format!("7:{hash}\n")).unwrap();
         assert_eq!((parsed.length, parsed.hash.as_str()), (7, hash.as_str()));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_all_shards_are_added_up_and_one_failure_fails_the_whole() {
+    fn results_of_all_shards_are_added_up_and_one_failed_shard_fails_the_whole_run() {
         let good = || {
             shard(
                 json!({"status": "passed", "summary": counts(2, 0), "suites": [{"name": "A"}], "assertions": 3}),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sandbox_without_results_fails_the_whole_with_its_own_error() {
+    fn shard_without_results_fails_the_whole_run_with_its_own_error() {
         let error = ErrorBody::new(ErrorCode::RunFailed, "the sandbox was lost");
         let lost = Shard::of(Err(error.clone()));
         let good = shard(json!({"status": "passed", "summary": counts(2, 0)}));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_real_paths_and_the_names_in_the_given_path() {
+    fn directories_above_the_start_have_real_paths_and_the_names_of_the_given_path() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("src/hello/includes")).unwrap();

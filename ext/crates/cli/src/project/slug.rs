@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn slugs_follow_the_rule_of_the_policy() {
+    fn is_slug_accepts_exactly_the_texts_that_the_policy_accepts() {
         for text in [
             "hello",
             "my-plugin-main",

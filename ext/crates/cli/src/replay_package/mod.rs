@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn package_is_written_once_and_never_over_other_contents() {
+    fn replay_package_is_written_once_and_never_over_other_contents() {
         let directory = tempfile::tempdir().unwrap();
         let snapshot =
             json!({"schema": "wp-codebox/wordpress-state/v1", "options": {"blogname": "A"}});
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_of_a_package_are_refused_by_name() {
+    fn error_for_an_invalid_option_of_a_replay_package_begins_with_the_option() {
         let directory = tempfile::tempdir().unwrap();
         let good = args(
             directory.path(),

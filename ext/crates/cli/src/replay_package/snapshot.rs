@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_becomes_a_blueprint_that_this_backend_supports() {
+    fn snapshot_becomes_a_supported_blueprint_and_each_left_out_part_a_limitation() {
         let given = read(&json!({
             "schema": SCHEMAS[0],
             "wordpress": {"version": "7.1.1", "theme": "twentytwentyfive"},
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_refused_and_paths_outside_wp_content_left_out() {
+    fn document_that_is_no_snapshot_is_refused_and_paths_outside_wp_content_are_left_out() {
         assert!(site(b"{", "/").is_err());
         assert!(read(&json!({"schema": "wp-codebox/other/v1"})).is_err());
         assert_eq!(content_path("../wp-config.php"), None);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn new_directory_has_the_group_and_mode_2750_and_one_that_others_can_change_is_refused() {
+    fn new_socket_directory_has_group_and_mode_2750_and_one_that_others_can_change_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(temp.path());
         let gid = rustix::process::getegid().as_raw();

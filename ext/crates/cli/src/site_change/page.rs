@@ -206,13 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn page_is_worse_only_if_it_worked_before_the_change_and_fails_after_it() {
+    fn page_is_worse_only_if_it_becomes_a_server_error_a_404_empty_an_error_page_or_unreachable() {
         let text = |status| Seen::Answer {
             status,
             body: Body::Text,
         };
         let of = |body| Seen::Answer { status: 200, body };
         let gone = Seen::NoAnswer("no connection");
+        // A client error other than 404, such as 401, is neither a failure before nor after.
         for (before, after, worse) in [
             (text(200), text(200), false),
             (text(200), text(500), true),

@@ -157,7 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn first_sync_decides_by_comparing_each_side_with_the_mount_source() {
+    fn first_sync_compares_the_local_file_with_the_initial_content_of_the_file_in_the_sandbox() {
+        // `began` has the files that changed in the sandbox; `None`: it did not exist at the start.
         let sides = Sides {
             base: Files::new(),
             local: files(&[("a", "1"), ("b", "2"), ("c", "9"), ("d", "1")]),

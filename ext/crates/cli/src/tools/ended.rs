@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn status_that_the_runner_confirms_is_that_of_the_tool() {
+    fn exit_status_that_the_runner_confirms_is_the_tools_and_its_confirmation_is_not_in_stderr() {
         for (stderr, left) in [("{\"exit\":3}\n", ""), ("a\nb\n{\"exit\":3}\n", "a\nb\n")] {
             let tool = ended(3, stderr)
                 .confirmed(Wrapper::Bubblewrap)
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn status_of_a_wrapper_that_fails_is_not_taken_for_that_of_the_tool() {
+    fn exit_status_without_a_confirmation_of_the_runner_is_an_error_of_the_wrapper_or_runner() {
         for stderr in [
             "flag provided but not defined: -root\n",
             "",

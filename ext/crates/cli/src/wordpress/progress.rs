@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_a_download_gives_two_lines() {
+    fn without_a_terminal_a_download_prints_two_lines_and_unpacking_prints_none() {
         let lines = Lines::new(Vec::new());
         lines.begin(Step::Download, "WordPress 6.9", Some(25_120_000));
         (0..1000).for_each(|bytes| lines.advance(bytes));

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn argument_is_a_path_only_if_it_is_neither_a_word_nor_a_version() {
+    fn source_argument_is_a_path_only_if_it_is_not_latest_npm_or_a_version() {
         let temp = tempfile::tempdir().unwrap();
         let (zip, directory) = (temp.path().join("6.9.zip"), temp.path().join("site"));
         fs::write(&zip, "").unwrap();

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_have_their_last_execution_and_their_failure() {
+    fn workload_step_has_the_result_of_its_last_execution_or_its_failure() {
         let evidence = json!({
             "executions": [
                 {"recipePhase": "steps", "recipeStepIndex": 0, "exitCode": 0, "stdout": "first"},

@@ -305,7 +305,7 @@ fn file_that_changes_while_it_is_packed_is_an_error() {
 }
 
 #[test]
-fn single_files_are_packed_under_their_names_in_order() {
+fn single_files_are_packed_under_their_names_and_unsorted_names_are_refused() {
     let work = temporary();
     let open = |name: &str| {
         let path = work.path().join(name);
@@ -358,7 +358,7 @@ fn layer_is_uploaded_once_and_again_when_the_server_lost_it_or_a_file_changed() 
 }
 
 #[test]
-fn wordpress_rules_leave_settings_and_uploads_of_the_site_out() {
+fn rules_with_a_list_of_paths_pack_neither_wp_config_nor_uploads_nor_other_themes() {
     let work = temporary();
     for path in [
         "wp-load.php",

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_is_selected_by_the_number_of_the_servers_error_and_not_by_its_text() {
+    fn error_code_follows_the_number_of_the_server_error_and_not_its_description() {
         let of = |err_code| {
             let description = "wrong last sequence".to_owned();
             ApiError {

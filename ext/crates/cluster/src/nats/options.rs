@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_have_three_forms_and_are_not_in_debug_output_or_errors() {
+    fn credentials_are_a_seed_a_password_or_a_creds_file_and_are_not_in_debug_output_or_errors() {
         let parsed = |text: &str| Credentials::parse(text).unwrap();
         assert!(matches!(parsed(&format!("{SEED}\n")), Credentials::Seed(_)));
         assert!(matches!(parsed("shop:a:b"), Credentials::Password { .. }));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn inboxes_of_a_node_and_a_submitter_with_one_name_differ() {
+    fn inboxes_of_a_node_and_a_submitter_with_the_same_name_differ() {
         let node = Party::Node(NodeName::new("a").unwrap());
         let submitter = Party::Submitter(SubmitterName::new("a").unwrap());
         assert_ne!(node.inbox(), submitter.inbox());

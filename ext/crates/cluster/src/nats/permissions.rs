@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn party_that_may_answer_requests_cannot_send_itself_one() {
+    fn party_that_may_answer_requests_may_publish_to_no_subject_that_it_may_subscribe_to() {
         let shop = submitter("shop");
         assert!(shop.answers && !node("n1").answers);
         for to in &shop.publish {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_before_the_repair_of_the_restore_permissions_are_refused() {
+    fn server_older_than_2_10_27_or_of_version_2_11_0_is_refused() {
         for good in [
             "2.10.27",
             "2.10.28",

@@ -390,7 +390,7 @@ fn result_of_another_run_task_epoch_node_or_submitter_is_refused() {
 }
 
 #[test]
-fn object_that_is_not_the_one_in_the_record_is_refused() {
+fn object_whose_bytes_or_size_differ_from_its_record_is_refused() {
     let cluster = Cluster::new();
     let good = story(&cluster.task, 1);
     let (record, _) = cluster.stored(&good, &cluster.node, |_| {});
@@ -429,7 +429,7 @@ fn object_that_is_not_the_one_in_the_record_is_refused() {
 }
 
 #[test]
-fn record_that_names_other_bytes_than_a_result_is_refused() {
+fn object_that_is_no_result_is_refused_although_its_record_has_its_digest() {
     let cluster = Cluster::new();
     let put = |bytes: &[u8], said: u64| {
         let end = End::Result {
@@ -609,7 +609,7 @@ fn result_without_a_bundle_is_not_packed() {
 }
 
 #[test]
-fn different_bundle_of_the_run_in_the_store_is_not_replaced() {
+fn fetched_result_does_not_replace_a_different_stored_bundle_of_the_same_run() {
     let cluster = Cluster::new();
     let good = story(&cluster.task, 1);
     let (record, _) = cluster.stored(&good, &cluster.node, |_| {});

@@ -92,7 +92,7 @@ impl Claimed {
 }
 
 #[test]
-fn node_with_the_claim_opens_the_values_and_neither_message_contains_them() {
+fn node_with_the_claim_decrypts_the_secrets_and_request_and_reply_do_not_contain_them() {
     let claimed = Claimed::new();
     let request = claimed.request();
     let message = request.message().to_vec();

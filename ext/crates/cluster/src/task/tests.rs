@@ -240,7 +240,7 @@ fn expected(task: &ClusterTask) -> Value {
 }
 
 #[test]
-fn every_field_of_a_request_survives_the_way_to_a_node_or_is_replaced() {
+fn request_restored_on_a_node_equals_the_submitted_one_except_for_fields_that_the_node_replaces() {
     let (task, values, inputs) = built(full_request()).unwrap();
     let found = serde_json::to_value(restored(&task, values).unwrap()).unwrap();
     let wanted = serde_json::to_value(request(expected(&task))).unwrap();
@@ -255,7 +255,7 @@ fn every_field_of_a_request_survives_the_way_to_a_node_or_is_replaced() {
 }
 
 #[test]
-fn every_subset_of_the_fields_survives_the_way_to_a_node() {
+fn request_with_any_subset_of_the_optional_fields_is_restored_unchanged_on_a_node() {
     // Each subset of the optional fields, with the required ones, is a valid request.
     let required = ["schema", "run_id", "site", "paths"];
     let all = full_request();
@@ -392,7 +392,7 @@ fn model_at_a_private_address_needs_the_permission_of_the_node() {
 }
 
 #[test]
-fn automatic_repository_follows_the_work_tree_of_the_source_and_the_git_of_the_node() {
+fn mount_without_a_git_choice_gets_a_baseline_if_its_source_has_a_work_tree_and_the_node_has_git() {
     let (task, values, _) = built(full_request()).unwrap();
     let digest = task.digest().unwrap();
     let without = NodeSettings {
@@ -406,7 +406,8 @@ fn automatic_repository_follows_the_work_tree_of_the_source_and_the_git_of_the_n
         .unwrap();
     let git = |request: &RunRequest| request.mounts.iter().map(|m| m.git).collect::<Vec<_>>();
     use GitChoice::{Baseline, None};
-    // An explicit choice stays, and the node then refuses the run with a code of its own.
+    // Mounts 1 and 2 have a choice, which stays, and the node then refuses the run with a code of
+    // its own. Of the other mounts, only the source of mount 0 has a work tree.
     assert_eq!(git(&found), [None, None, Baseline, None, None]);
     let found = restored(&task, values).unwrap();
     assert_eq!(git(&found), [Baseline, None, Baseline, None, None]);

@@ -346,7 +346,7 @@ proptest! {
     /// The server in memory panics when a record changes after its end, names a result that is not
     /// stored, or when a message is removed too early.
     #[test]
-    fn run_ends_once_whatever_happens_to_its_processes(
+    fn run_ends_once_after_random_crashes_lost_answers_and_lost_messages(
         turns in prop::collection::vec(turn(), 1..8),
         is_published in any::<bool>(),
         loses_messages in prop::bool::weighted(0.2),

@@ -327,6 +327,8 @@ fn node_whose_name_another_process_has_taken_ends_and_interrupts_its_run() {
     });
 }
 
+/// Of the nodes that serve a queue, the first by name replaces its lost messages: here `b`, because
+/// `a` does not serve the queue of the run.
 #[test]
 fn lost_message_is_replaced_although_a_node_with_an_earlier_name_serves_other_queues() {
     let server = Memory::default();

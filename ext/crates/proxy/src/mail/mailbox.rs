@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn mailbox_bounds_stored_mails_and_bytes_and_counts_the_others() {
+    fn mailbox_stores_mails_up_to_its_limits_and_counts_further_mails() {
         let mailbox = Mailbox::default();
         for _ in 0..20 {
             mailbox.deliver(message(1024 * 1024), GuestPhase::Work);

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_body_is_read_before_the_request_is_checked_and_a_large_one_is_not() {
+    async fn receive_small_reads_a_small_body_and_leaves_a_large_one_unread() {
         for (length, is_small) in [(3, true), (100_000, false)] {
             let (sent, asked) = (vec![b'x'; length], Arc::new(AtomicBool::new(false)));
             let seen = Arc::clone(&asked);

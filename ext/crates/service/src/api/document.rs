@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preference_to_wait_is_found_among_others_and_bounded() {
+    fn wait_of_the_prefer_header_is_found_among_other_preferences_and_capped_at_300_seconds() {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert("prefer", HeaderValue::from_static(text));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn entity_tags_become_the_digest_of_the_content_that_must_be_there() {
+    fn if_match_gives_the_expected_digest_and_if_none_match_star_an_empty_one() {
         let with = |name: header::HeaderName, value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_str(value).unwrap());

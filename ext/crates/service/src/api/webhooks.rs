@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhook_targets_are_encrypted_or_on_this_machine() {
+    fn webhook_url_must_be_https_or_loopback_without_credentials_or_fragment() {
         for url in [
             "https://hooks.example/x?y=1",
             "http://127.0.0.1:8080/",

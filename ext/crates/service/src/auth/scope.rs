@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_read_as_they_are_written_and_other_texts_are_refused() {
+    fn scopes_parse_and_print_to_the_same_texts_and_invalid_texts_are_refused() {
         let texts = ["*", "sandboxes:*", "sandboxes:*@profile.shop", "runs:read"];
         let scopes = Scopes::parse(&texts).unwrap();
         assert_eq!(Vec::<String>::from(scopes), texts);

@@ -164,7 +164,7 @@ fn program_is_killed_when_its_client_stops_reading_the_answer() {
 }
 
 #[test]
-fn half_closed_and_broken_requests_change_nothing() {
+fn half_closed_and_broken_requests_create_no_sandbox() {
     let server = Server::start();
     let admin = server.admin();
     let head = "POST /v1/sandboxes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"profile\": \"profile.shop\"}";

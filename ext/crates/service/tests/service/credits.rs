@@ -82,7 +82,7 @@ fn sandbox_needs_credits_is_charged_for_its_use_and_costs_nothing_when_it_does_n
 }
 
 #[test]
-fn administrator_names_the_account_and_a_token_cannot_name_another() {
+fn administrator_must_name_an_account_and_a_token_may_not_name_another_one() {
     let temporary = tempfile::tempdir().unwrap();
     let files = LedgerFiles::in_state(temporary.path());
     let ledger = Ledger::open(&files).unwrap();

@@ -66,7 +66,7 @@ fn stream_that_is_broken_and_resumed_again_and_again_loses_and_repeats_nothing()
 }
 
 #[test]
-fn events_have_actor_and_consumer_and_a_reason_for_the_route() {
+fn sandbox_events_have_actor_consumer_and_chosen_host_and_host_events_need_a_scope_for_hosts() {
     let server = Server::start();
     let token = server.token("agt:shop", &["sandboxes:*", "events:read"]);
     let body = json!({"profile": "profile.shop", "consumer": {"job_id": "9"}});
@@ -107,7 +107,7 @@ fn events_have_actor_and_consumer_and_a_reason_for_the_route() {
 }
 
 #[test]
-fn malformed_positions_are_refused_and_streams_end_when_the_server_stops() {
+fn malformed_last_event_id_is_refused_and_streams_end_when_the_server_stops() {
     let mut server = Server::start();
     let admin = server.admin();
     admin

@@ -189,7 +189,7 @@ fn sandbox_that_its_extension_refuses_or_that_dies_is_failed_with_the_reason() {
 }
 
 #[test]
-fn sandbox_that_ends_by_itself_is_seen_and_metered() {
+fn sandbox_that_ends_by_itself_is_shown_as_destroyed_with_its_reason_and_usage() {
     let server = Server::start();
     let admin = server.admin();
     let id = admin.ready("profile.shop");
@@ -274,7 +274,7 @@ fn sandbox_document_has_an_entity_tag_that_changes_with_its_state() {
 }
 
 #[test]
-fn snapshot_starts_another_sandbox_on_the_host_that_stores_it() {
+fn snapshot_restores_its_files_into_another_sandbox_and_into_the_same_one() {
     let server = Server::start();
     let admin = server.admin();
     let first = admin.ready("profile.shop");
@@ -406,7 +406,7 @@ fn request_that_does_not_fit_its_profile_is_refused_with_the_member_that_is_wron
 }
 
 #[test]
-fn stopped_server_leaves_its_sandboxes_and_the_next_one_finds_them() {
+fn stopped_server_destroys_no_sandbox_and_the_next_server_makes_each_one_ready() {
     let server = Server::start();
     let id = server.admin().ready("profile.shop");
     server.fake.next(Next::Hold);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn table_row_changes_the_signature_of_the_method_with_its_name() {
+    fn method_table_entry_changes_the_signature_of_the_method_with_the_same_name() {
         let row = listed("get_run", Input::Required, Answer::ResultOrError);
         let text = facade(&[definition("get-run")], &[row]);
         assert!(
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn table_row_with_another_name_adds_a_method_and_a_constant_row() {
+    fn method_table_entry_with_another_name_adds_a_method_and_an_entry_of_the_names_constant() {
         let row = listed("read_run", Input::Required, Answer::Result);
         let methods = facade_methods(&[definition("get-run")], &[row]);
         let text: String = methods.iter().map(method).collect();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn table_row_without_a_definition_gets_a_method_that_answers_an_error() {
+    fn method_table_entry_for_an_undefined_ability_gets_a_method_that_returns_an_error() {
         let row = listed("read_run", Input::Required, Answer::ResultOrError);
         let text = facade(&[], &[row]);
         assert!(

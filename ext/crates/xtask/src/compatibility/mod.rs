@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn name_with_all_public_parts_is_same_and_one_with_more_is_extended() {
+    fn name_with_exactly_the_public_parts_has_state_same_and_one_with_more_parts_extended() {
         assert_eq!(
             row(Some(&["a", "b"]), "{}"),
             ("same", String::new(), vec![])
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn property_is_same_extended_or_refused_with_everything_below_it_and_needs_a_reason() {
+    fn missing_schema_property_is_refused_with_everything_below_it_and_needs_a_reason() {
         let recipes = Recipes {
             public: objects(
                 &json!({"properties": {"a": {"properties": {"x": {}}}, "b": {"properties": {"y": {}}}, "c": {}}}),

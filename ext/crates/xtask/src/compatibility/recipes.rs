@@ -110,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn objects_of_lists_maps_references_and_alternatives_are_found() {
+    fn object_schemas_inside_items_maps_refs_and_one_of_are_found() {
         let schema = json!({
             "properties": {"rows": {"items": {"$ref": "#/$defs/row"}}, "map": {"additionalProperties": {"properties": {"a": {}}}},
                 "one": {"oneOf": [{"type": "string"}, {"properties": {"b": {}}}]}},

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn plugin_gets_the_flat_folder_without_the_stamp() {
+    fn plugin_gets_the_files_of_the_build_directory_without_its_subdirectories_and_stamp() {
         let directory = built("{}");
         let targets: Vec<_> = sources(directory.path())
             .unwrap()
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_of_sources_depends_on_sources_and_not_on_results() {
+    fn hash_of_sources_changes_with_src_and_ignores_dist_node_modules_and_test() {
         let directory = tempfile::tempdir().unwrap();
         let project = directory.path();
         fs::create_dir_all(project.join("src")).unwrap();

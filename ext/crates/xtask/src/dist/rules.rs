@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn engine_may_have_pages_and_built_scripts_and_neither_programs_nor_archives() {
+    fn assets_browser_may_contain_pages_and_built_scripts_but_no_programs_or_archives() {
         let findings = |name: &str, text: &str| {
             let directory = plugin(MAIN, README);
             let path = directory.path().join(name);

@@ -74,7 +74,7 @@ fn streamed_response_and_request_body_match_the_chat_completions_api() {
 }
 
 #[test]
-fn tool_calls_and_results_are_sent_in_the_form_of_the_chat_protocol() {
+fn tool_calls_and_results_are_sent_as_chat_completions_messages() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),
@@ -225,7 +225,7 @@ fn variants_of_the_stream_syntax_yield_the_same_model_response() {
 }
 
 #[test]
-fn tool_calls_in_the_form_of_local_model_servers_are_recognised() {
+fn tool_calls_with_object_arguments_and_without_ids_are_recognised() {
     let object = json!({"tool_calls": [{"function": {"name": "workspace_read", "arguments": {"path": "a"}}}]});
     let forms: Vec<Answer> = vec![
         stream(&[&delta(&object, Some("stop")), "data: [DONE]"]),

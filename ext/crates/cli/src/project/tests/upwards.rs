@@ -173,7 +173,7 @@ fn project_around_a_dependency_directory_wins_over_the_dependency() {
 }
 
 #[test]
-fn project_of_exactly_one_directory_is_never_a_directory_above_it() {
+fn project_of_an_explicitly_given_directory_is_never_a_directory_above_it() {
     let tree = Tree::new(&[
         ("p/p.php", PLUGIN),
         ("p/src/a.php", "<?php\n"),

@@ -197,7 +197,7 @@ fn damaged_and_truncated_zips_are_refused() {
 }
 
 #[test]
-fn list_of_entries_that_is_too_long_is_not_read_to_its_end() {
+fn zip_whose_list_of_entries_is_too_long_is_refused() {
     // Empty entries with long names: each takes 300 bytes in the list.
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);

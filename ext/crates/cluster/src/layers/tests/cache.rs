@@ -90,7 +90,7 @@ fn wait_for_waiters(file: &std::fs::File, count: usize) {
 }
 
 #[test]
-fn processes_that_all_found_a_layer_missing_fetch_it_once() {
+fn calls_that_wait_for_the_exclusive_lock_of_a_missing_layer_fetch_it_once() {
     let root = temporary();
     let objects = Counted::default();
     let digest = stored(&objects.0, "content");

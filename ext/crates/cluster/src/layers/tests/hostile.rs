@@ -65,7 +65,7 @@ fn judged(stream: &Stream) -> Result<Unpacked, LayerError> {
 }
 
 #[test]
-fn stream_with_a_path_a_duplicate_or_a_file_below_a_link_is_refused_and_leaves_nothing() {
+fn stream_with_a_path_as_name_a_duplicate_or_an_entry_below_a_link_is_refused_and_leaves_nothing() {
     let good = Stream::new()
         .enter(b"a")
         .file(b"f", b"x")
@@ -158,7 +158,7 @@ fn stream_with_a_path_a_duplicate_or_a_file_below_a_link_is_refused_and_leaves_n
 }
 
 #[test]
-fn truncated_or_changed_layer_is_refused_at_every_place_and_leaves_nothing() {
+fn layer_cut_at_any_byte_or_with_more_bytes_or_another_digest_is_refused_and_leaves_nothing() {
     let stream = Stream::new()
         .enter(b"a")
         .file(b"f", b"content")

@@ -156,7 +156,7 @@ fn client_hello_over_the_byte_limit_of_the_run_is_not_sent() {
 }
 
 #[test]
-fn client_hello_naming_another_host_is_refused() {
+fn tunnel_without_a_client_hello_that_names_the_connect_host_is_refused() {
     let mut rig = tls_rig(json!({"allowHosts": ["a.example", "b.example"]}));
     let pem = rig.servers.pem.clone();
     let reached = counting_host(&rig);
