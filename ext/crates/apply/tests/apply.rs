@@ -164,7 +164,7 @@ fn path_in_an_unexpected_state_is_a_conflict() {
 }
 
 #[test]
-fn invalid_php_is_refused_before_anything_is_exchanged() {
+fn change_that_fails_the_php_syntax_check_is_refused_and_changes_no_file() {
     let bench = Bench::new();
     bench.write("a.php", b"<?php\n");
     let before = tree(&bench.target);
@@ -440,7 +440,7 @@ fn changes_beyond_the_limit_of_count_age_or_size_expire_and_a_removed_change_can
 }
 
 #[test]
-fn directory_of_a_transaction_killed_before_its_first_document_is_removed_a_minute_later() {
+fn apply_directory_without_its_first_document_is_removed_once_it_is_older_than_a_minute() {
     let bench = Bench::new();
     let journal = bench.journal();
     let user = rustix::process::geteuid().as_raw();
@@ -502,7 +502,7 @@ fn change_is_undone_if_its_trial_was_interrupted_and_stays_if_its_trial_ended() 
 }
 
 #[test]
-fn interrupted_trial_of_a_change_that_was_refused_or_undone_ends_without_an_effect() {
+fn undo_of_an_interrupted_trial_does_nothing_if_the_change_was_refused_or_already_undone() {
     let bench = Bench::new();
     bench.write("a.php", b"other\n");
     let change = || changes(vec![modified("a.php", file(b"1\n"), file(b"2\n"))]);

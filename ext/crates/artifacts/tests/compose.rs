@@ -103,7 +103,7 @@ fn equal_upload_of_the_same_caller_gives_the_stored_bundle() {
 }
 
 #[test]
-fn signature_of_a_browser_bundle_satisfies_no_rule_for_trusted_signatures() {
+fn browser_bundle_is_applied_only_with_a_trusted_signature_and_a_confirmation_of_its_origin() {
     let site = Site::new();
     let (bundle, composed) = site.kept(edit());
     let signature = &composed.verification.signature;
@@ -224,7 +224,7 @@ fn bundle_whose_origin_was_removed_or_added_does_not_verify() {
 }
 
 #[test]
-fn second_verifier_accepts_a_browser_bundle_and_refuses_it_without_origin() {
+fn python_verifier_accepts_a_browser_bundle_and_refuses_it_without_its_origin() {
     let site = Site::new();
     let (bundle, _) = site.kept(edit());
     let copy = scratch();
@@ -278,7 +278,7 @@ fn upload_without_a_change_is_refused() {
 }
 
 #[test]
-fn baseline_that_is_not_the_recorded_one_is_refused() {
+fn baseline_archive_with_another_digest_or_an_escaping_path_is_refused() {
     let site = Site::new();
     let mut forged = edit();
     let BaselineSource::Archive { file, .. } = archive(&[("foo.php", 0o644, "forged\n")]) else {
@@ -299,7 +299,7 @@ fn baseline_that_is_not_the_recorded_one_is_refused() {
 }
 
 #[test]
-fn paths_that_leave_the_session_or_that_programs_read_differently_are_refused() {
+fn upload_paths_that_are_outside_the_session_or_protected_or_ambiguous_are_refused() {
     let site = Site::new();
     for path in [
         "",
@@ -366,7 +366,7 @@ fn paths_that_leave_the_session_or_that_programs_read_differently_are_refused() 
 }
 
 #[test]
-fn root_of_single_files_accepts_only_these_files() {
+fn root_whose_scope_is_a_list_of_files_accepts_only_these_files() {
     let site = Site::new();
     let names = ["hello.php", "second.php"];
     let single = |files: &[(&str, &str)], deleted: &[&str]| {
@@ -430,7 +430,7 @@ fn root_of_single_files_accepts_only_these_files() {
 }
 
 #[test]
-fn file_keeps_its_mode_and_a_deleted_file_makes_room_for_a_directory() {
+fn uploaded_file_keeps_its_mode_of_the_baseline_and_may_lie_below_the_path_of_a_deleted_file() {
     let site = Site::new();
     let request = upload(
         &[
@@ -482,7 +482,7 @@ fn upload_above_the_limits_is_refused() {
 }
 
 #[test]
-fn directory_of_this_host_is_a_baseline_whose_links_are_not_followed() {
+fn symlinks_in_a_baseline_directory_of_this_host_are_not_followed() {
     let site = Site::new();
     let host = scratch();
     let secret = scratch();
@@ -515,7 +515,7 @@ fn directory_of_this_host_is_a_baseline_whose_links_are_not_followed() {
 }
 
 #[test]
-fn upload_without_a_session_has_an_empty_baseline_and_a_neutral_target() {
+fn file_uploaded_against_an_empty_baseline_is_listed_as_added_below_its_mount_target() {
     let site = Site::new();
     let mut request = upload(&[("site/index.html", "<h1>x</h1>\n")], &[]);
     request.roots = vec![ComposeRoot {

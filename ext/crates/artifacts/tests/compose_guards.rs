@@ -36,7 +36,7 @@ fn renamed(name: &[u8; 7]) -> BaselineSource {
 }
 
 #[test]
-fn archive_with_a_doubled_or_escaping_name_is_refused() {
+fn baseline_archive_with_a_repeated_or_unsafe_entry_name_is_refused() {
     let site = Site::new();
     for name in [
         b"foo.php",
@@ -98,7 +98,7 @@ fn large_file_of_a_baseline_is_refused_when_the_upload_changes_it() {
 }
 
 #[test]
-fn link_in_a_directory_of_this_host_is_not_replaced_or_read() {
+fn symlink_in_a_baseline_directory_can_be_neither_replaced_nor_deleted_by_an_upload() {
     let site = Site::new();
     let host = scratch();
     fs::write(host.path().join("foo.php"), CODE).unwrap();
@@ -117,7 +117,7 @@ fn link_in_a_directory_of_this_host_is_not_replaced_or_read() {
 }
 
 #[test]
-fn long_paths_and_doubled_deletions_are_refused() {
+fn overlong_and_repeated_paths_of_an_upload_are_refused() {
     let site = Site::new();
     let long = |length: usize| {
         let start = "plugins/foo/".to_owned();
@@ -148,7 +148,7 @@ fn long_paths_and_doubled_deletions_are_refused() {
 }
 
 #[test]
-fn path_belongs_to_the_innermost_directory_of_the_session() {
+fn uploaded_file_belongs_to_the_innermost_root_that_contains_its_path() {
     let site = Site::new();
     let mut request = upload(
         &[("plugins/foo/new.php", "1"), ("plugins/bar.txt", "2")],
@@ -175,7 +175,7 @@ fn path_belongs_to_the_innermost_directory_of_the_session() {
 }
 
 #[test]
-fn id_of_a_bundle_depends_on_caller_directory_contents_and_mode() {
+fn run_id_of_an_upload_depends_on_caller_contents_target_and_baseline() {
     let site = Site::new();
     let (_, first) = site.kept(edit());
     let caller = |request: &mut ComposeRequest| request.identity.push('x');
@@ -218,7 +218,7 @@ fn id_of_a_bundle_depends_on_caller_directory_contents_and_mode() {
 }
 
 #[test]
-fn stored_bundle_of_another_key_or_that_does_not_verify_is_reported_as_damaged() {
+fn stored_bundle_signed_by_another_host_or_with_an_unlisted_file_is_reported_as_damaged() {
     let (site, other) = (Site::new(), Site::new());
     let (bundle, composed) = site.kept(edit());
     let (foreign, same) = other.kept(edit());

@@ -187,7 +187,7 @@ fn source_that_differs_from_the_state_before_the_bundle_is_a_conflict_that_names
 }
 
 #[test]
-fn bundle_that_is_unsigned_foreign_tampered_or_not_approvable_is_refused() {
+fn follow_up_of_a_bundle_that_is_unsigned_tampered_unapprovable_or_of_another_host_is_refused() {
     let (before, after) = (tree(&[("a.php", "1\n")]), tree(&[("a.php", "2\n")]));
     let usual = || inputs(vec![mount(0, "p0", Some(change(&before, &after)))]);
     let host = Host::new();

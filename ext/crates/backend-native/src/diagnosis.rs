@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn cause_of_a_polled_memory_limit_names_the_cgroup_state() {
+    fn cause_of_a_best_effort_memory_limit_names_the_state_of_the_cgroup_hierarchies() {
         let rows = [(IsolationAxis::Memory, Enforcement::BestEffort)];
         let mut facts = facts(&[]);
         assert!(fixes(&test(facts.clone(), &rows, 7)).contains("none mounted"));

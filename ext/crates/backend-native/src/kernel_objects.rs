@@ -113,7 +113,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn locks_of_other_processes_are_not_counted_and_waiting_processes_are() {
+    fn lock_count_includes_waiting_lock_requests_and_excludes_locks_of_other_processes() {
         let text = "1: POSIX  ADVISORY  WRITE 85 08:02:7 0 EOF\n\
             1: -> POSIX  ADVISORY  WRITE 86 08:02:7 0 EOF\n\
             2: OFDLCK ADVISORY  READ -1 00:01:12 0 EOF\n\
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_sockets_are_counted_and_no_others() {
+    fn tcp_sockets_in_use_are_counted_and_udp_sockets_are_not() {
         let text =
             "sockets: used 9\nTCP: inuse 5 orphan 1 tw 2 alloc 6 mem 0\nUDP: inuse 3 mem 0\n";
         assert_eq!(
@@ -150,6 +150,7 @@ mod tests {
         assert!(KernelObjects::new(own, true).sockets() > 0);
     }
 
+    /// The sum of the CPU times shrinks only when a process has ended.
     #[test]
     fn kernel_objects_are_counted_after_a_second_of_cpu_time_and_when_a_process_has_ended() {
         let mut objects = KernelObjects::new(i32::MAX, true);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_into_the_guest_fails_if_it_dies_or_too_many_connections_are_pending() {
+    fn connection_into_a_guest_fails_if_the_guest_dies_or_too_many_connections_are_pending() {
         let (channel, theirs) = Channel::pair().unwrap();
         let tickets = Tickets::default();
         let waiting: Vec<_> = (0..MAX_PENDING)

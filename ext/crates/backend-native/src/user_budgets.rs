@@ -140,6 +140,7 @@ mod tests {
         all.into_iter().map(|one| one.what).collect()
     }
 
+    /// A limit is too low if one run could use more than a quarter of it.
     #[test]
     fn only_user_limits_too_low_for_four_runs_are_reported() {
         assert_eq!(over(LARGE, KernelMemory::Uncounted), Vec::<&str>::new());

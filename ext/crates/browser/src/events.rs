@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn console_messages_and_exceptions_of_a_page_become_rows() {
+    fn console_messages_and_exceptions_of_a_page_are_recorded_and_log_warnings_are_not() {
         let line = console(&json!({"type": "error", "args": [
             {"type": "string", "value": "a\u{7}b"}, {"type": "number", "value": 3},
             {"type": "object", "description": "Object"},

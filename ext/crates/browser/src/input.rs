@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modifiers_before_a_key_are_held() {
+    fn modifier_names_before_a_key_are_parsed_as_its_modifiers() {
         for (keys, wanted) in [
             ("Control+a", (CONTROL, "a")),
             ("Control+Shift+Enter", (CONTROL | SHIFT, "Enter")),

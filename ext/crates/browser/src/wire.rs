@@ -477,6 +477,7 @@ mod tests {
             let late = std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(500));
                 errors.write_all(b"[1:1] FATAL: late\n").unwrap();
+                // A returned file stays open, so the browser's standard error does not end.
                 (!ends).then_some(errors)
             });
             let lost = wire.ask("A", json!({}), soon()).unwrap_err();
@@ -486,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_page_that_was_left_change_only_its_own_load_state() {
+    fn events_of_an_inactive_page_change_only_the_load_state_of_that_page() {
         let event = |session: &str| {
             format!(
                 "{{\"method\":\"Page.frameStartedLoading\",\"sessionId\":\"{session}\",\"params\":{{\"frameId\":\"frame-{session}\"}}}}"

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn run_request_omits_orchestrator_ids() {
+    fn run_request_omits_the_session_ids_and_the_orchestrator_of_its_task() {
         let spec: TaskSpec = serde_json::from_value(json!({
             "goal": "g", "metadata": {"ticket": "kept-1"}, "sandbox_session_id": "echo-1",
             "session_id": "echo-2", "orchestrator": {"id": "echo-3"}

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_without_a_listener_fails_with_not_held_and_an_oversized_request_is_not_sent() {
+    fn connect_without_a_listener_gives_sandbox_not_held_and_an_oversized_request_is_not_sent() {
         let directory = run_dir(drop);
         let refused = || loop {
             match LiveClient::connect(directory.path(), 1024) {

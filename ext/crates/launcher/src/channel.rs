@@ -324,7 +324,7 @@ mod tests {
     const POLLING: [i64; 2] = [libc::SYS_poll, libc::SYS_ppoll];
 
     #[test]
-    fn send_retries_while_the_kernel_returns_enomem() {
+    fn send_retries_while_the_kernel_returns_enobufs_or_enomem() {
         let (ours, theirs) = pair();
         let sent = with(
             SENDING,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn send_fails_at_once_when_the_peer_is_closed_or_the_errno_is_not_enomem() {
+    fn send_fails_at_once_when_the_peer_is_closed_or_the_errno_is_eio() {
         let (ours, theirs) = pair();
         let sent = with(
             SENDING,
@@ -365,10 +365,10 @@ mod tests {
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
     }
 
-    /// Without a pause after ENOMEM, the caller would poll and receive in a busy loop, because the
+    /// Without a pause after ENOBUFS, the caller would poll and receive in a busy loop, because the
     /// socket stays readable.
     #[test]
-    fn receive_pauses_after_enomem_and_then_returns_the_message() {
+    fn receive_pauses_after_enobufs_and_then_returns_the_message() {
         let (ours, theirs) = pair();
         Channel::new(theirs).send(&GuestReply::Egress).unwrap();
         let mut calls = Vec::new();

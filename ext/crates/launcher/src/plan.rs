@@ -260,7 +260,7 @@ mod tests {
     /// Each seed must reach the check for which it was written: if an earlier check refused the
     /// seed, the fuzzer would not reach the later one.
     #[test]
-    fn launch_plans_in_fuzzer_seeds_give_the_result_that_their_name_states() {
+    fn fuzzer_seed_climb_is_refused_by_its_rule_and_all_others_are_read_as_launch_plans() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/launch_plan"));
         let mut seen = 0;
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_launch_plan_accepts_only_steps_that_show_a_host_path_at_that_same_path() {
+    fn reduced_launch_plan_accepts_only_bind_mounts_of_permitted_host_paths_at_the_same_path() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn egress_socket_outside_the_guests_root_tmpfs_is_refused() {
+    fn egress_socket_outside_the_root_tmpfs_and_port_0_for_egress_or_mail_are_refused() {
         let with = |socket: &str, port| {
             let mut plan = plan(vec![bind("/usr", "/run/codebox/share")]);
             plan.egress = Some(EgressSockets {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_plan_with_guest_id_0_or_writable_root_is_refused() {
+    fn launch_plan_with_guest_id_0_a_writable_root_or_two_proc_mounts_is_refused() {
         let mut root = plan(vec![]);
         root.guest_id = 0;
         assert!(check(&root).is_err());

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn fcntl_leases_notifications_and_locks_of_descriptions_are_refused_by_every_syscall_list() {
+    fn fcntl_leases_notifications_and_ofd_locks_are_refused_by_every_syscall_list() {
         let (_, commands) = CHECKED
             .iter()
             .find(|(number, _)| *number == libc::SYS_fcntl)

@@ -142,6 +142,7 @@ mod tests {
 
     #[test]
     fn process_session_contains_its_members_and_descendants_of_its_leader() {
+        // Pid, parent pid and session id of each process.
         let all = [
             (1, 0, 1),
             (10, 1, 10),

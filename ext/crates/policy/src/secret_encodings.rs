@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_is_found_in_latin1_and_utf16() {
+    fn secret_is_found_in_latin1_and_utf16_and_reversed() {
         let value = "pässwörter-ß";
         let encodings = one(value);
         let latin1 = b"p\xe4ssw\xf6rter-\xdf".to_vec();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_that_an_agent_step_requires_are_found_in_every_form() {
+    fn required_plugins_of_an_agent_step_are_read_from_every_argument_that_names_them() {
         let slugs = |arg: &str| -> Vec<Result<String, String>> {
             let found = required_plugins(&call(&["task=x", arg]));
             found.into_iter().map(|plugin| plugin.slug).collect()

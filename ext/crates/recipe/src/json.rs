@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn oversized_deep_or_trailing_json_is_refused() {
+    fn oversized_deeply_nested_or_malformed_json_is_refused() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(read(nested(MAX_RECIPE_DEPTH).as_bytes()).is_ok());
         for bad in [

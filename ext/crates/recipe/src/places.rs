@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_path_is_normalised_except_with_parent_segments() {
+    fn only_absolute_guest_paths_without_parent_segments_are_normalised() {
         for (given, normal_form) in [
             (
                 "//wordpress//wp-content/./plugins/a/",

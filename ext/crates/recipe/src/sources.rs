@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn version_fits_itself_and_its_series_but_no_version_that_only_begins_alike() {
+    fn wordpress_version_fits_itself_and_its_release_series_but_not_a_mere_text_prefix() {
         for (version, wanted) in [("7.1.1", "7.1.1"), ("7.1.1", "7.1"), ("7.1-RC1", "7.1")] {
             assert!(version_fits(version, wanted), "{version} {wanted}");
         }

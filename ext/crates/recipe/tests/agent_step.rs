@@ -45,7 +45,7 @@ fn lowered(document: &Value) -> Lowered {
 }
 
 #[test]
-fn agent_step_is_valid_in_every_phase_without_a_model() {
+fn agent_step_is_valid_in_every_phase_and_with_each_of_its_arguments() {
     let step = agent(&["provider=p", "model=m"], &json!({}));
     for phase in ["before", "steps", "after"] {
         let mut document = recipe(&[json!({"command": "wordpress.run-php", "args": ["code=1;"]})]);

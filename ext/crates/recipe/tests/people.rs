@@ -175,7 +175,7 @@ fn path(pointer: &str) -> String {
 }
 
 #[test]
-fn each_people_and_data_property_is_accepted_and_refused_with_its_path_if_its_type_is_wrong() {
+fn each_property_of_the_tested_input_sections_is_accepted_and_refused_if_its_type_is_wrong() {
     let inputs = everything();
     assert_eq!(found(&inputs), []);
     let schema = recipe_schema();
@@ -436,7 +436,7 @@ fn faults() -> Vec<Row> {
 }
 
 #[test]
-fn each_fault_of_people_and_data_that_the_schema_permits_is_refused_with_its_path() {
+fn each_listed_fault_that_the_schema_permits_is_refused_with_its_path() {
     for (at, value, code, wanted) in faults() {
         let mut inputs = everything();
         let (parent, name) = at.rsplit_once('/').unwrap();
@@ -453,7 +453,7 @@ fn each_fault_of_people_and_data_that_the_schema_permits_is_refused_with_its_pat
 }
 
 #[test]
-fn actor_of_a_browser_step_must_be_declared_or_a_session() {
+fn actor_of_a_browser_step_without_a_session_of_its_name_is_refused() {
     let judge = |argument: String, steps: Value| {
         let mut all = vec![json!({"command": "wordpress.browser-scenario", "args": [argument]})];
         all.extend(steps.as_array().unwrap().iter().cloned());
@@ -514,7 +514,7 @@ fn lowered(document: &Value, host: &FakeHost) -> Lowered {
 }
 
 #[test]
-fn steps_that_prepare_people_and_data_run_in_order_and_hold_no_password() {
+fn steps_that_create_users_seeds_and_sessions_run_in_order_and_contain_no_password() {
     let document = with(&json!({"inputs": everything()}));
     let all = lowered(&document, &host());
     let phases: Vec<_> = all

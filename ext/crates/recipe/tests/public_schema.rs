@@ -335,7 +335,7 @@ fn properties(schema: &Schema, mut each: impl FnMut(&str, &str, &str, &Value)) -
 }
 
 #[test]
-fn right_value_of_each_public_property_is_accepted_or_refused_by_name() {
+fn valid_value_of_each_public_schema_property_is_accepted_unless_listed_as_refused() {
     let (schema, host) = (Schema::load(), FakeHost::default());
     let mut wrong = Vec::new();
     let count = properties(&schema, |definition, place, property, _| {
@@ -371,7 +371,7 @@ fn right_value_of_each_public_property_is_accepted_or_refused_by_name() {
 }
 
 #[test]
-fn wrong_type_of_each_public_property_is_refused_with_its_path() {
+fn wrong_type_of_each_public_schema_property_is_refused_with_its_path() {
     let schema = Schema::load();
     let mut wrong = Vec::new();
     properties(&schema, |definition, place, property, row| {
@@ -402,7 +402,7 @@ fn wrong_type_of_each_public_property_is_refused_with_its_path() {
 }
 
 #[test]
-fn unknown_property_of_each_public_object_is_refused_with_its_path() {
+fn unknown_property_of_each_public_schema_object_is_refused_with_its_path() {
     let schema = Schema::load();
     for (definition, place) in PLACES {
         let found = schema.definition(definition);
@@ -441,7 +441,7 @@ fn is_below(path: &str, listed: &str) -> bool {
 }
 
 #[test]
-fn compatibility_page_lists_exactly_the_properties_that_validation_refuses() {
+fn differences_file_lists_exactly_the_recipe_properties_that_validation_refuses() {
     let (schema, host) = (Schema::load(), FakeHost::default());
     let crate_root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let file = std::path::Path::new(&crate_root)

@@ -100,7 +100,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn cancellation_kills_running_guests_and_every_guest_started_later() {
+    fn cancellation_calls_the_hooks_of_all_registered_guests_and_later_hooks_at_once() {
         let kills = Arc::new(AtomicUsize::new(0));
         let hook = |kills: &Arc<AtomicUsize>| -> Kill {
             let kills = Arc::clone(kills);

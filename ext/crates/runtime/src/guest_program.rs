@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn php_code_with_and_without_an_opening_tag_becomes_the_same_program() {
+    fn opening_tag_is_added_to_php_code_only_if_the_code_does_not_begin_with_one() {
         for (code, source) in [
             ("echo 1;", "<?php\necho 1;"),
             ("<?php echo 1;", "<?php echo 1;"),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn diagnostics_above_the_limits_are_recorded_up_to_the_limits() {
+    fn requested_diagnostics_limits_above_the_maximum_are_lowered_to_the_maximum() {
         let told = |args: &[&str]| {
             let call = call("wordpress.run-php", args);
             let cwd = GuestPath::new("/tmp").unwrap();

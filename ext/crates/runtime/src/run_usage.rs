@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_or_missing_file_gives_no_usage() {
+    fn damaged_or_missing_usage_file_gives_no_usage() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(RunUsage::of_run(temp.path()), None);
         let used = UsageMeter::default().read(Duration::ZERO);

@@ -48,7 +48,7 @@ mod tests {
     use crate::dirfd::Dir;
 
     #[test]
-    fn signed_document_opens_only_with_its_type_and_unchanged() {
+    fn signed_document_with_another_type_or_a_changed_payload_is_rejected() {
         let state = tempfile::tempdir().unwrap();
         let key = HostKey::load_or_create(&Dir::open(state.path()).unwrap()).unwrap();
         let signed = sign_document(&key, "application/x-one", b"payload");

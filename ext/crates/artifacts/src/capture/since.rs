@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_since_an_earlier_change_turn_its_result_into_the_result_of_the_new_change() {
+    fn changes_since_an_earlier_change_lead_from_the_earlier_to_the_new_result() {
         use Change::{Added, Deleted};
         let earlier = changes(&[
             ("changed-again", modified("0", "1")),

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguous_and_unsafe_patches_are_refused() {
+    fn malformed_ambiguous_and_unsafe_patches_are_refused() {
         for bad in [
             "garbage\n",
             "diff --git a/x b/y\nold mode 100644\nnew mode 100755\n",

@@ -338,7 +338,7 @@ fn readonly_mount_with_two_lower_directories_is_merged_read_only() {
 }
 
 #[test]
-fn git_repository_is_on_the_scratch_tmpfs_and_its_commit_has_the_unchanged_files() {
+fn mount_with_git_gets_a_writable_repository_and_a_merged_view_of_its_unchanged_files() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {
@@ -452,7 +452,7 @@ fn mount_targets_that_cover_guest_directories_are_refused() {
 }
 
 #[test]
-fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
+fn staged_file_is_copied_where_guests_may_write_and_refused_outside_the_allowed_directories() {
     let stage = |target: &str| {
         let file = StagedFile {
             source: "/host/tool".to_owned(),
@@ -498,7 +498,7 @@ fn staged_file_outside_the_staged_and_workspace_directories_is_refused() {
 }
 
 #[test]
-fn mount_of_the_must_use_plugins_stays_below_the_runtimes_own_plugin() {
+fn mount_at_mu_plugins_has_the_runtimes_own_mu_plugins_as_its_top_lower_directory() {
     let own = |target: &str| {
         let plan = plan_of(&[mount(0, target)], &[], TemplateAccess::Run).unwrap();
         let lowers = plan.mounts.iter().find_map(|mount| match mount {
@@ -541,7 +541,7 @@ fn guest_php_ini_loads_extensions_disables_ffi_and_caches_opcodes_in_files_only(
 }
 
 #[test]
-fn guest_environment_contains_no_host_values() {
+fn guest_environment_has_14_variables_with_home_and_path_of_the_guest() {
     let environment = environment();
     assert_eq!(environment["HOME"], "/home/agent");
     assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn template_key_depends_on_file_names_sizes_and_times_but_not_on_their_order() {
+    fn template_key_changes_with_the_name_or_size_of_a_file() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("x");
         fs::create_dir_all(root.join("b")).unwrap();

@@ -190,6 +190,7 @@ fn launched_program_gets_three_descriptors_and_leaks_none() {
     let mut guest = guest();
     for _ in 0..3 {
         let mut program = launch_piped(&mut guest, &["ls", "/proc/self/fd"]);
+        // The fourth descriptor is that of the directory that `ls` itself reads.
         let lines: Vec<String> = (0..4).map(|_| program.line()).collect();
         assert_eq!(lines, ["0", "1", "2", "3"]);
         end(&mut guest);

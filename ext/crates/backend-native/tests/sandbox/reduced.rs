@@ -419,7 +419,7 @@ fn mount_source_replaced_after_planning_fails_the_copy_at_level_reduced() {
 }
 
 #[test]
-fn reduced_plan_may_not_name_a_broad_a_writable_or_a_guest_owned_host_directory() {
+fn reduced_plan_with_a_guest_owned_a_non_system_or_a_writable_host_directory_is_refused() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
@@ -724,7 +724,7 @@ fn guest_at_level_reduced_above_its_disk_limit_is_killed() {
 }
 
 #[test]
-fn plan_with_a_hidden_site_below_a_system_directory_is_refused_at_isolation_level_reduced() {
+fn guest_tree_for_a_plan_that_hides_a_path_in_a_system_directory_is_refused() {
     let mut plan = Spec::default().plan();
     let covered = LaunchMount::Bind {
         source: wp_codebox_contracts::BindSource::Guest {

@@ -229,7 +229,7 @@ fn editor_commands_open_the_page_that_their_target_names() {
 }
 
 #[test]
-fn comparison_takes_one_input_per_side() {
+fn comparison_takes_one_source_and_one_candidate_and_refuses_unsupported_arguments() {
     let task = read(
         COMPARE,
         &[

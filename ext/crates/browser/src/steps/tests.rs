@@ -223,7 +223,7 @@ fn every_editor_step_kind_with_a_function_is_known_to_the_policy() {
 }
 
 #[test]
-fn conditions_on_observed_values_hold_or_state_what_was_found() {
+fn condition_on_an_observed_value_holds_only_if_the_value_satisfies_it() {
     let (number, text) = (json!(3), json!("a warning"));
     for (condition, found, holds) in [
         (Condition::Equals(json!(3.0)), Some(&number), true),

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_runtime_info_observations_produce_a_runtime_ready_event() {
+    fn observations_of_other_types_than_runtime_info_produce_no_bus_event() {
         for kind in ["egress", "agent-turn", "runtime-infos"] {
             let seen = event(EventType::Observed, json!({"type": kind}));
             assert!(matches!(project_to_bus(&seen), BusProjection::Nothing(_)));

@@ -116,7 +116,7 @@ fn public_samples(name: &str, format: &str) -> Vec<String> {
 }
 
 #[test]
-fn site_commands_accept_the_sample_values_of_their_public_arguments() {
+fn site_commands_accept_sample_values_of_each_argument_in_the_public_command_list() {
     let public: serde_json::Value = serde_json::from_str(include_str!(
         "../../../../../tests/conformance/public/commands.json"
     ))

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_resolvers_interpret_differently_are_refused() {
+    fn malformed_and_ambiguous_host_names_are_refused() {
         for (given, error) in [
             ("", HostError::Empty),
             ("example.org.", HostError::Label),

@@ -85,7 +85,7 @@ fn template_without_steps_is_a_recipe_that_lists_the_plugins() {
 }
 
 #[test]
-fn ability_is_a_name_or_an_object_with_its_input() {
+fn ability_may_be_given_as_a_name_beside_its_input_or_as_an_object_with_both() {
     let expected = json!(["name=example/report", "input={\"days\":7}"]);
     for options in [
         json!({"ability": "example/report", "input": {"days": 7}}),

@@ -65,7 +65,7 @@ fn step_repeats_with_mapped_arguments_until_its_predicate_is_false() {
 }
 
 #[test]
-fn each_failure_of_a_repeated_step_has_its_own_code() {
+fn each_kind_of_failure_of_a_repeated_step_gives_the_expected_code() {
     let good = args(&["input={\"cursor\":0}"]);
     let more = json!({"more": true, "next": 1});
     let rows: &[(&[&str], Executed<'_>, &str)] = &[
@@ -182,7 +182,7 @@ fn failed_argument_mapping_of_a_repeated_step_changes_no_argument() {
 }
 
 #[test]
-fn long_step_result_is_recorded_as_size_and_digest() {
+fn long_step_result_is_recorded_as_a_digest_without_its_content() {
     let continuation = cursor(5);
     let mut run = Loop::new(&continuation);
     let long = json!({"more": false, "text": "x".repeat(5000)});

@@ -172,7 +172,7 @@ fn placement_and_route_of_a_profile_are_read_into_its_route_request() {
 }
 
 #[test]
-fn profile_may_name_any_valid_extension_but_then_no_list_of_extensions() {
+fn profile_with_an_extension_may_not_list_fallback_extensions() {
     let pinned = format!("{HEAD}extension: ext.compose-ssh\n");
     let profile = parse_profile(pinned.as_bytes()).unwrap();
     let id = profile.routing.extension.unwrap();
@@ -184,7 +184,7 @@ fn profile_may_name_any_valid_extension_but_then_no_list_of_extensions() {
 }
 
 #[test]
-fn explicit_route_without_extensions_and_host_in_both_lists_are_refused() {
+fn explicit_route_without_fallback_and_a_host_in_both_placement_lists_are_refused() {
     for list in ["", ", fallback: []"] {
         let found = issues(&format!("{HEAD}route: {{ strategy: explicit{list} }}\n"));
         assert_eq!(found.len(), 1, "{found:?}");

@@ -72,6 +72,7 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
 }
 
+/// [`RunDir::forestall`] records a run that never started as failed.
 #[test]
 fn forestalled_run_cannot_be_created_and_an_existing_run_cannot_be_forestalled() {
     let temp = tempfile::tempdir().unwrap();

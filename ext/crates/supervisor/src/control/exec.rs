@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_line_is_ignored_only_if_its_message_type_does_not_begin_with_stdin() {
+    fn line_is_another_message_only_if_it_has_a_type_that_does_not_begin_with_stdin() {
         for line in [
             "",
             "x",

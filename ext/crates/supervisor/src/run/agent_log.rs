@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn agent_log_rows_contain_the_members_that_bundle_verifiers_require() {
+    fn recorded_tool_calls_contain_the_members_that_bundle_verifiers_require() {
         let mut log = AgentLog::default();
         log.turn(turn(1, "I look."), ModelUsage::default());
         log.call(call(1, "<?php"), ToolType::Sandbox);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn request_has_at_most_one_agent_step_and_an_agent_for_it() {
+    fn request_with_two_agent_steps_or_an_agent_step_without_an_agent_is_refused() {
         let program = || Some(json!({"kind": "command", "argv": ["true"]}));
         let public = [STEP, "wordpress.run-php", "wordpress.wp-cli"];
         assert_eq!(checked(&request(program(), 1), &public), Ok(()));

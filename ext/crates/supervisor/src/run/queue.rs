@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_to_a_sandbox_that_is_not_held_are_rejected() {
+    fn request_queue_with_hold_mode_nothing_rejects_requests() {
         let queue = RequestQueue::new(HoldMode::Nothing).unwrap();
         let refused = queue.put(call().0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SandboxNotHeld);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn writable_root_with_trailing_slash_matches_its_directory() {
+    fn path_outside_the_writable_roots_or_below_a_hidden_path_is_a_violation() {
         let rules = rules(&["src", "./docs/"], &["docs/private"]);
         for good in ["src", "src/a.php", "docs/a.md", "docs"] {
             assert_eq!(rules.check_path(good), None, "{good}");

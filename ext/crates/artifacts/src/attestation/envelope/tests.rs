@@ -277,7 +277,7 @@ fn host_key_file_that_is_not_private_not_regular_or_not_32_bytes_long_is_refused
 }
 
 #[test]
-fn statement_with_an_origin_that_the_manifest_lacks_or_that_is_unknown_is_rejected() {
+fn attestation_whose_origin_differs_from_the_origin_in_the_manifest_is_rejected() {
     let field = "origin";
     for origin in [json!("browser"), json!("sandbox"), json!(null), json!(1)] {
         let s = signed_again(|statement| statement["predicate"]["origin"] = origin.clone());
@@ -289,7 +289,7 @@ fn statement_with_an_origin_that_the_manifest_lacks_or_that_is_unknown_is_reject
 }
 
 #[test]
-fn unknown_origin_in_a_manifest_is_signed_as_one_of_a_browser() {
+fn manifest_with_any_origin_gets_the_attestation_of_a_browser_bundle() {
     let Sample {
         mut manifest,
         hashes,
@@ -312,7 +312,7 @@ fn unknown_origin_in_a_manifest_is_signed_as_one_of_a_browser() {
 }
 
 #[test]
-fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest() {
+fn browser_attestation_with_the_plain_predicate_type_or_without_the_manifest_hash_is_rejected() {
     let made = || {
         let mut s = sample();
         s.manifest["origin"] = json!("browser");
@@ -353,8 +353,7 @@ fn browser_statement_needs_its_own_predicate_type_and_the_hash_of_the_manifest()
 }
 
 #[test]
-fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_and_the_first_signature_stays_needed()
- {
+fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_if_both_signatures_are_valid() {
     let mut s = sample();
     s.trusted = TrustedKeys::default();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));

@@ -82,7 +82,7 @@ fn changes_of_the_copy_reach_the_directory_only_by_a_merge() {
 }
 
 #[test]
-fn links_left_in_the_copy_are_not_followed_and_those_that_lead_out_are_left_out() {
+fn merge_omits_symlinks_out_of_the_copy_and_takes_over_a_symlink_inside_the_copy() {
     let place = Place::new();
     let shadow = place.shadow();
     symlink(place.at("outside/secret"), place.at("copy/absolute")).unwrap();
@@ -98,7 +98,7 @@ fn links_left_in_the_copy_are_not_followed_and_those_that_lead_out_are_left_out(
 }
 
 #[test]
-fn link_in_the_directory_is_not_followed_by_a_merge() {
+fn merge_fails_if_a_symlink_is_at_the_path_of_a_directory_to_be_created() {
     let place = Place::new();
     let shadow = place.shadow();
     files::create_dir(place.at("copy/late")).unwrap();
@@ -146,7 +146,7 @@ fn fifo_in_the_directory_is_refused_and_one_in_the_copy_is_left_out() {
 }
 
 #[test]
-fn edit_of_the_directory_while_the_tool_works_is_a_conflict_and_is_not_reverted() {
+fn merge_refuses_files_that_another_program_edited_and_keeps_its_edits_of_other_files() {
     let place = Place::new();
     let shadow = place.shadow();
     files::write(place.at("copy/a.txt"), "of the tool").unwrap();
@@ -187,7 +187,7 @@ fn merge_with_edit(path: &str, edit: impl Fn(&Place)) -> (Place, Result<(), Merg
 }
 
 #[test]
-fn edit_between_comparison_and_write_keeps_the_version_of_the_other_program() {
+fn path_changed_between_comparison_and_write_is_not_overwritten_and_fails_the_merge() {
     for path in ["a.txt", "new.txt", "sub/b.txt"] {
         let file = format!("site/{path}");
         let edit = |place: &Place| files::write(place.at(&file), "of another program").unwrap();

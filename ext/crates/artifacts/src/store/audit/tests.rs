@@ -155,8 +155,10 @@ fn change_of_a_verified_log_is_detected_although_size_and_time_are_restored() {
     assert!(!log.again(AuditWindow::Newest(1), &mut verified).valid);
 }
 
+/// A result computed less than three seconds after a change is not kept: a second change within the
+/// same step of the file system's clock would leave the ctime equal.
 #[test]
-fn verification_is_remembered_neither_for_a_recent_change_nor_for_another_log() {
+fn verification_result_is_not_kept_for_a_just_changed_audit_log_and_not_used_for_another_log() {
     let log = long_log(3);
     let mut verified = VerifiedLog::new();
     let now = std::fs::metadata(log.path()).unwrap().modified().unwrap();
@@ -173,7 +175,7 @@ fn verification_is_remembered_neither_for_a_recent_change_nor_for_another_log() 
 }
 
 #[test]
-fn verified_log_is_compared_with_the_anchors_in_each_read() {
+fn read_of_a_verified_audit_log_compares_it_with_the_stored_anchors() {
     let log = long_log(5);
     let newest = log.append_with(&json!({"n": 6}), &Map::new()).anchor;
     let stored = Map::from_iter([(

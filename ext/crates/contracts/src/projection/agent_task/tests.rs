@@ -181,7 +181,7 @@ fn documents_of_a_run_omit_facts_that_its_result_lacks() {
 }
 
 #[test]
-fn agent_task_status_of_a_run_that_its_model_provider_ended_is_provider_error() {
+fn agent_task_status_of_a_run_is_provider_error_if_its_error_code_is_of_the_model_provider() {
     let error = |code: &str| json!({"error": {"code": code, "message": "m"}});
     for (code, status) in [
         ("wp_codebox_provider_rejected", "provider_error"),
@@ -214,7 +214,7 @@ fn remediation_outcome_exists_only_for_a_task_with_a_remediation_target() {
 }
 
 #[test]
-fn row_of_a_task_contains_its_results_and_the_bundle_as_an_object() {
+fn agent_task_row_contains_the_results_of_its_run_and_the_bundle_path_in_an_object() {
     let run = plain("succeeded", json!({}));
     let row = agent_task_row(run.as_object().unwrap());
     assert_eq!(row["run_id"], "run_0123456789abcdef0123456789abcdef");
@@ -252,7 +252,7 @@ fn started_task_has_a_session_that_is_ready() {
 }
 
 #[test]
-fn address_of_a_preview_is_in_the_session_the_evidence_and_the_row() {
+fn preview_or_its_url_is_in_each_result_document_of_a_run_only_if_the_run_has_a_preview() {
     let given = result("succeeded", json!({}));
     let preview = map(json!({"type": "preview", "status": "expired", "url": "http://127.0.0.1:9"}));
     let built = |preview: &Map<String, Value>| {

@@ -38,7 +38,7 @@ fn seen(progress: RunProgress) -> RunObservations {
 }
 
 #[test]
-fn state_of_a_running_run_follows_its_journal() {
+fn state_phase_and_cleanup_of_a_running_run_follow_from_its_progress() {
     let running = view(RunStatus::Running, None);
     for (progress, status, phase, cleanup) in [
         (
@@ -70,7 +70,7 @@ fn state_of_a_running_run_follows_its_journal() {
 }
 
 #[test]
-fn state_of_an_ended_run_follows_its_outcome_not_its_journal() {
+fn state_of_an_ended_run_follows_from_its_outcome_and_not_from_its_progress() {
     for outcome in Outcome::ALL {
         let mut ended = view(RunStatus::Ended, Some(*outcome));
         ended.bundle_id = Some(BUNDLE.to_owned());
@@ -141,7 +141,7 @@ fn cleanup_of_an_ended_run_is_running_until_settled_then_failed_if_scratch_files
 }
 
 #[test]
-fn reply_distinguishes_first_repeated_and_late_cancellations() {
+fn cancellation_reply_distinguishes_first_repeated_and_late_requests() {
     let answer = |answer, status| RunCancellation {
         schema: schema_id::RUN_CANCELLATION.to_owned(),
         run_id: RunId::new(format!("run_{:032x}", 9)).unwrap(),

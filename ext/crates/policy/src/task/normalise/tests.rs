@@ -36,7 +36,7 @@ fn texts_are_trimmed_and_lists_lose_blank_and_repeated_items() {
 }
 
 #[test]
-fn whole_task_document_is_accepted_as_input() {
+fn task_document_is_accepted_as_input_unless_its_schema_or_version_is_wrong() {
     let task = json!({"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g"});
     assert_eq!(normal(task), json!({"goal": "g"}));
     for (change, field) in [

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn held_sandbox_expires_at_its_lease_end_and_is_never_extended_beyond_the_maximum() {
+    fn lease_ends_at_its_expiry_and_is_never_extended_beyond_the_maximum() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let anchor = (begin, UNIX_EPOCH);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn held_sandbox_ends_as_idle_after_the_idle_time_without_use() {
+    fn lease_ends_as_idle_after_the_idle_time_without_use() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let mut lease = Lease::begin(&hold(9000, 9000, Some(100)), (begin, UNIX_EPOCH));

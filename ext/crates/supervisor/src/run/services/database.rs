@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn password_is_only_in_the_input_of_the_database() {
+    fn database_password_is_in_the_sql_statements_and_not_in_the_server_arguments() {
         let password = Zeroizing::new("abcdef0123456789".to_owned());
         if let Ok(server) = server(&password) {
             assert!(!server.argv.concat().contains(password.as_str()));

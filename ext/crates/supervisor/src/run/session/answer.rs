@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn error_code_printed_by_a_guest_program_appears_only_in_the_error_data() {
+    fn error_code_printed_by_a_guest_program_is_only_data_unless_it_is_input_invalid() {
         let told = |word: &str, code| {
             let text = json!({"error": {"code": word, "message": "m".repeat(5000)}}).to_string();
             ended("wordpress.nonce", &[], code, &text)

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn database_is_snapshotted_only_after_a_complete_sqlite_checkpoint() {
+    fn snapshot_continues_only_if_the_database_is_reported_as_settled_or_absent() {
         settled(br#"{"database":"settled"}"#).unwrap();
         settled(br#"{"database":"absent"}"#).unwrap();
         let code = |output: &[u8]| settled(output).unwrap_err().code;

@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_rows_with_paths_outside_the_listed_directory_or_invalid_digests_are_dropped() {
+    fn listed_files_outside_the_requested_directory_or_with_invalid_digests_are_dropped() {
         let top = GuestPath::new("/workspace/x").unwrap();
         let digest = "0".repeat(64);
         let row = |path: &str, digest: &str| tree_row(&top, &json!([path, digest, 3, true]));
