@@ -119,7 +119,7 @@ def test_agent_preset_runs_as_a_step_with_the_network_that_it_needs(bench):
     recipe.play([], "--agents-dir", directory, "--policy", json.dumps(POLICY)).expect(126, "wp_codebox_forbidden")
 
 
-def test_ability_and_importer_of_an_activated_plugin_work_as_a_step(bench):
+def test_agent_step_runs_the_ability_of_an_activated_plugin_with_an_imported_agent_bundle(bench):
     step = agent("runtime-task-json=" + json.dumps({"ability": "step-agent/copy", "input": {"name": "done.txt"}}), "mode=careful",
                  "component=./step-agent", "agent-bundles-json=" + json.dumps([{"source": "helper.json"}]))
     recipe = Recipe(bench, {"before": [BEFORE], "steps": [step, AFTER]}, extra_plugins=[{"source": "./step-agent"}])
@@ -174,7 +174,7 @@ def test_time_limit_of_the_step_stops_a_program_and_a_model_but_not_the_sandbox(
         must(printed(answer) == ["still alive"], "the sandbox is gone")
 
 
-def test_agent_without_turns_left_makes_the_run_partial(bench):
+def test_agent_step_that_uses_all_its_turns_makes_the_run_partial(bench):
     recipe = Recipe(bench, {"steps": [agent("max-turns=1")], "after": [BEFORE]})
     answer = recipe.play([call("workspace.write", path="done.txt", content="x")]).expect(3, "wp_codebox_budget_exhausted")
     must(step_of(answer)[1]["agent"]["end"] == "partial" and answer.json["outcome"] == "partial", str(answer))

@@ -57,7 +57,7 @@ def recorded(bundle):
 
 @pytest.fixture(scope="module")
 def registered(environment):
-    """A loop with a state directory of its own, in which the tool is registered: tools of the shared one reach every run."""
+    """A loop with its own state directory, in which the tool is registered: in the shared directory every run would be offered the tool."""
     # Outside of pytest's directories, which other users, such as the owner of the state directory, cannot enter.
     place = pathlib.Path(tempfile.mkdtemp(prefix="codebox-wasi."))
     place.chmod(0o755)

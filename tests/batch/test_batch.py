@@ -1,4 +1,4 @@
-"""`agent-sandbox-run`, batches and fan-outs on the command line: documents, rows, error codes, cancellation.
+"""`agent-sandbox-run`, batches and fan-outs on the command line: result documents, error codes, cancellation.
 """
 
 import json
@@ -62,7 +62,7 @@ def test_agent_sandbox_run_command_prints_the_agent_task_document(bench):
     bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
 
 
-def test_task_inside_a_workload_or_a_parent_request_runs_like_its_fields(bench):
+def test_goal_and_context_inside_a_workload_or_parent_request_become_those_of_the_task(bench):
     workload = {"schema": "wp-codebox/agent-workload/v1", "task": {"prompt": " Write it "}, "context": {"why": "a test"}}
     parent = {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "Write it", "context": {"why": "a test"}}
     for wrapped in ({"agent_workload": workload}, {"workload": workload}, {"parent_request": parent}, parent):
@@ -108,8 +108,8 @@ def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_c
     call(bench, "agent-sandbox-run", good).expect(0)
 
 
-def test_batch_result_has_one_row_per_task_in_task_order(bench):
-    """One task succeeds, one fails, one is invalid, one changes nothing; the rows keep the order of the tasks."""
+def test_batch_result_lists_one_run_per_task_in_task_order(bench):
+    """One task succeeds, one fails, one is invalid, one changes nothing; the results keep the order of the tasks."""
     batch = {"agent_command": sh("echo shared > shared.txt"), "mounts": mounts(bench, "rows"), "session_id": "job-1",
              "tasks": ["First", {"goal": "Second", "agent_command": "false"}, {"goal": ""}, {"goal": "Fourth", "agent_command": "true"}]}
     answer = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3")
@@ -231,7 +231,7 @@ def test_sigint_cancels_the_batch_and_saves_changes(bench):
     must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "a run is still running")
 
 
-def test_batch_without_json_option_prints_one_row_per_task(bench):
+def test_batch_without_json_option_prints_one_line_per_task(bench):
     batch = {"agent_command": "true", "tasks": ["a", {"goal": "b", "agent_command": "false"}]}
     answer = bench.finish(["batch"], start(bench, "agent-sandbox-batch", batch))
     must(answer.exit == 3 and "task 0" in answer.stdout and "task 1" in answer.stdout and "1 of 2 completed" in answer.stderr, str(answer))

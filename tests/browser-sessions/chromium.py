@@ -156,7 +156,7 @@ class Chromium:
         return answer["result"]
 
     def page(self, url="about:blank", own_storage=False):
-        """Opens a tab; with storage of its own, it has none of the files that the browser keeps for the other tabs."""
+        """Opens a tab; with `own_storage` it shares no cookies, caches and service workers with the other tabs."""
         context = self.send("Target.createBrowserContext") if own_storage else {}
         target = self.send("Target.createTarget", {"url": "about:blank", **context})["targetId"]
         session = self.send("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
@@ -207,7 +207,7 @@ class Session:
         elif method == "Runtime.executionContextsCleared":
             self.contexts.clear()
         elif method == "Page.javascriptDialogOpening":
-            # Such as the question whether to leave the page. Accepted in another thread: accept() waits for a reply that this thread must read.
+            # For example the question whether to leave the page. Another thread accepts it, because accept() waits for a reply that this thread must read.
             threading.Thread(target=self.accept, daemon=True).start()
         elif method == "Network.requestWillBeSent":
             self.requests.append(values["request"]["url"])
@@ -233,7 +233,7 @@ class Session:
 
 
 class Page:
-    """A tab with its frames, wherever Chromium runs them."""
+    """A tab with its frames; Chromium may run a frame in another process, as a target of its own."""
 
     def __init__(self, browser, session):
         self.browser, self.session, self.login = browser, session, {}

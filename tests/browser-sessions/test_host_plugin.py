@@ -122,7 +122,7 @@ def apply_confirmed(parent, artifact, text):
     must(parent.read(FILE) == text, "the site has other code")
 
 
-def test_agent_on_the_page_of_sessions_edits_code_that_is_kept_and_applied(keeper, host, banner, browser):
+def test_agent_on_the_sandbox_page_edits_code_that_is_kept_and_applied(keeper, host, banner, browser):
     host.answer_with("workbench")
     audited = requests(keeper)
     page = browser.page()
@@ -146,7 +146,7 @@ def test_agent_on_the_page_of_sessions_edits_code_that_is_kept_and_applied(keepe
     apply_confirmed(keeper, artifact, banner.replace("Banner of the parent", "Banner of the workbench"))
 
 
-def test_agent_on_a_page_of_the_plugin_uses_the_abilities_and_the_client_module(keeper, host, banner, browser):
+def test_agent_on_an_admin_page_of_the_host_plugin_edits_code_that_is_kept_and_applied(keeper, host, banner, browser):
     host.answer_with("studio")
     audited = requests(keeper)
     page = browser.page()
@@ -174,7 +174,7 @@ def test_agent_on_a_page_of_the_plugin_uses_the_abilities_and_the_client_module(
     apply_confirmed(keeper, artifact, text)
 
 
-def test_connector_answers_neither_without_login_nor_without_nonce_nor_to_users_without_the_right(keeper, host):
+def test_connector_refuses_requests_without_login_valid_nonce_or_capability(keeper, host):
     value = {"connector": "primary-ai", "operation": "chat.completions", "payload": {"messages": [{"role": "user", "content": "Hello"}]}}
     host.answer_with("control")
     route = ABILITIES + "browser-connector-request/run"

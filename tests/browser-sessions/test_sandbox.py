@@ -101,7 +101,7 @@ def test_two_sandboxes_run_side_by_side(sandbox, other):
     must(command(other, ["cat", "only-here.txt"])[0] != 0, "the file is in both")
 
 
-def test_separate_host_gives_the_sandbox_its_own_origin_with_rest(installed, admin):
+def test_sandbox_on_a_separate_host_has_its_own_origin_and_a_working_rest_api(installed, admin):
     host = f"http://localhost:{installed.port}"
     installed.configure({"WP_CODEBOX_BROWSER_HOST": host})
     try:

@@ -43,7 +43,7 @@ def test_page_names_the_missing_runtime_files_and_the_command_that_installs_them
     must("wpCodeboxBrowserPage =" not in page.text, "the page has a configuration")
 
 
-def test_settings_page_installs_the_archive_of_the_release_and_refuses_another(parent):
+def test_settings_page_installs_the_runtime_archive_of_the_release_and_refuses_a_changed_one(parent):
     parent.wp("codebox", "browser-assets", "remove")
     admin = parent.login("admin")
     with open(RUNTIME, "rb") as file:
@@ -97,7 +97,7 @@ def test_archives_are_served_to_the_user_of_the_session_only(installed):
             must(refused.status == 403 and refused.json["code"] == "wp_codebox_browser_link_invalid", refused)
 
 
-def test_archives_hold_neither_configuration_nor_other_plugins(installed):
+def test_archives_contain_neither_wp_config_nor_its_keys_nor_other_plugins(installed):
     admin = installed.login("admin")
     codebox = admin.blueprint(sessions_page(admin))["codebox"]
     config = installed.read("wp-config.php")
@@ -114,7 +114,7 @@ def test_archives_hold_neither_configuration_nor_other_plugins(installed):
         must(archive.namelist() == ["banner.css", "banner.js", "banner.php"], str(archive.namelist()))
 
 
-def test_private_files_cannot_be_requested_by_path(installed):
+def test_archives_are_stored_below_a_secret_directory_name_that_no_listing_shows(installed):
     admin = installed.login("admin")
     codebox = admin.blueprint(sessions_page(admin))["codebox"]
     found = [os.path.join(at, name) for at, _, names in os.walk(installed.path("site/wp-content/uploads")) for name in names if name == codebox["core"]["sha256"]]
@@ -126,7 +126,7 @@ def test_private_files_cannot_be_requested_by_path(installed):
     must(installed.wp("option", "get", "wp_codebox_browser_directory").strip() in found[0], "the name is not the stored one")
 
 
-def test_link_ends_with_its_session(installed):
+def test_archive_link_is_refused_after_its_session_is_destroyed(installed):
     admin = installed.login("admin")
     page = sessions_page(admin)
     url = admin.blueprint(page)["codebox"]["core"]["url"]
@@ -149,7 +149,7 @@ def test_second_visit_continues_the_session_and_new_opens_another(installed):
     must(second.open("plugin", "banner")["session"]["session_id"] != first["session"]["session_id"], "the session of another user")
 
 
-def test_page_needs_nonce_and_capability(installed):
+def test_sandbox_page_without_nonce_or_capability_answers_403(installed):
     admin, editor = installed.login("admin"), installed.login("editor")
     link = admin.link("plugin", "banner")
     must("wpCodeboxBrowserPage =" in admin.get(link).text, "positive control")
@@ -160,7 +160,8 @@ def test_page_needs_nonce_and_capability(installed):
     must("Open in browser sandbox" in admin.get("/wp-admin/themes.php").text, "no link on the page of themes")
 
 
-def test_separate_host_of_the_same_name_is_refused_and_another_is_used(installed):
+def test_browser_host_that_differs_only_in_its_port_is_refused_and_another_host_name_is_used(installed):
+    # Browsers send cookies to every port of a host, so code on another port of the same host would get those of the site.
     admin = installed.login("admin")
     try:
         installed.configure({"WP_CODEBOX_BROWSER_HOST": f"http://127.0.0.1:{installed.port + 1}"})

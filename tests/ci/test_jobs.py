@@ -46,7 +46,7 @@ def ended(done, status):
     return done
 
 
-def test_phpunit_of_a_green_and_a_red_project_by_the_steps_of_the_action(machine):
+def test_github_action_succeeds_for_passing_phpunit_tests_and_fails_with_an_annotation_for_a_failing_one(machine):
     green = os.path.dirname(machine.project("green"))
     run = action(machine, green, job="phpunit", project="shop", cache="true")
     must(run.status == 0 and run.outputs["success"] == "true" and run.outputs["exit-code"] == "0", f"{run.outputs}\n{run.log[-3000:]}")
@@ -89,7 +89,7 @@ def test_recipe_reports_each_step_and_a_failed_one_fails_the_job(machine):
     ended(machine.job("recipe", cwd), 2)
 
 
-def test_task_with_and_without_change_and_its_patch(machine):
+def test_task_writes_an_applicable_patch_and_without_change_fails_only_with_no_change_fail(machine):
     cwd = os.path.dirname(machine.project("task"))
     task = {"project": "shop", "goal": "Add a comment"}
     ended(machine.job("task", cwd, **task, agent_command="sh -c 'echo // done >> shop.php'", checks="php -l shop.php"), 0)
@@ -99,7 +99,7 @@ def test_task_with_and_without_change_and_its_patch(machine):
     patched = machine.run(["git", "apply", "--unsafe-paths", "--directory=shop", "wp-codebox-results/change.patch"], cwd)
     with open(os.path.join(cwd, "shop", "shop.php"), encoding="utf-8") as file:
         must(patched.returncode == 0 and file.read().endswith("// done\n"), patched.stderr)
-    # A task without a change succeeds unless the job requires a change. The patch of the last task is removed.
+    # A task without a change succeeds unless the job requires a change. The patch of the previous task is removed.
     ended(machine.job("task", cwd, **task, agent_command="true"), 0)
     must(outputs(cwd)["changed"] == "false" and "patch" not in outputs(cwd) and not os.path.exists(os.path.join(cwd, "wp-codebox-results", "change.patch")), str(outputs(cwd)))
     ended(machine.job("task", cwd, **task, agent_command="true", no_change="fail"), 4)
@@ -121,7 +121,7 @@ def test_failed_agent_failed_check_and_wrong_input_have_their_exit_codes(machine
     must("wp-codebox is not on the PATH" in ended(machine.job("task", cwd, **task, PATH="/usr/bin:/bin"), 2).stderr, "without the program")
 
 
-def test_result_of_an_agent_gives_no_command_to_the_ci_system(machine):
+def test_workflow_commands_in_file_names_and_summary_of_an_agent_are_not_printed_at_line_start(machine):
     cwd = os.path.dirname(machine.project("hostile"))
     name = "a%0A::add-mask::x"
     done = ended(machine.job("task", cwd, project="shop", goal="x", agent_command=f"sh -c 'echo 1 > \"::error::owned\"; echo 1 > \"{name}\"'", GITHUB_ACTIONS="true",
@@ -165,7 +165,7 @@ def test_restored_cache_has_the_template_but_not_the_signing_key(machine):
     before = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
     program = os.path.join(machine.directory, "agents-2", "own", "program")
     must(before and os.access(program, os.X_OK), str(before))
-    # The names of templates depend on modification times in nanoseconds.
+    # The cache must keep modification times to the nanosecond, because the name of a template depends on them.
     must(os.stat(program).st_mtime_ns == 1_700_000_000_123_456_789, f"the time became {os.stat(program).st_mtime_ns}")
     ended(machine.job("phpunit", cwd, project="shop", **fresh), 0)
     after = {name: os.stat(os.path.join(templates, name, "template.json")).st_ino for name in os.listdir(templates) if not name.startswith(".")}
@@ -177,13 +177,13 @@ def test_restored_cache_has_the_template_but_not_the_signing_key(machine):
     must(not os.path.exists(os.path.join(machine.directory, "state-3", "templates")), "a damaged cache left templates")
 
 
-def test_key_of_the_cache_depends_on_versions_and_agent(machine):
+def test_cache_key_depends_on_wordpress_version_agent_and_agent_package(machine):
     keys = [ended(machine.job("cache-key", machine.directory, **inputs), 0).stdout for inputs in
             ({}, {}, {"wordpress": "6.9"}, {"agent": "codex"}, {"agent": "codex", "agent_package": "npm:x@1"})]
     must(keys[0] == keys[1] and len(set(keys)) == 4, str(keys))
 
 
-def test_package_is_installed_only_with_its_checksum(machine, tmp_path):
+def test_package_is_installed_only_if_its_sha256_matches(machine, tmp_path):
     calls = tmp_path / "calls"
     stand_in = tmp_path / "apt-get"
     stand_in.write_text(f"#!/bin/sh\necho \"$*\" >>{calls}\n", encoding="utf-8")
@@ -231,7 +231,7 @@ def test_patch_of_a_task_becomes_a_branch_but_a_change_of_ci_files_does_not(mach
         must("is no name of a branch" in ended(machine.job("publish", work, project="shop", branch=wrong), 2).stderr, wrong)
 
 
-def test_gitlab_job_runs_with_the_template(machine, node_tools):
+def test_gitlab_job_from_the_template_reports_passing_and_failing_phpunit_tests(machine, node_tools):
     for name, expected, status in [("gitlab-green", 3, 0), ("gitlab-red", 4, 1)]:
         work = os.path.dirname(machine.project(name, expected))
         shutil.copytree(os.path.join(ROOT, "ci"), os.path.join(work, "ci"))

@@ -479,7 +479,7 @@ def test_root_service_opens_requested_paths_with_rights_of_the_connecting_user(b
         shutil.chown(mine, bench.owner)
         for name, value in (("launcher", mine), ("cgroup", "/sys/fs/cgroup/memory"), ("guest_ids", {"first": 200_000, "count": 1})):
             must(ask(path(name, value))[0] == "wp_codebox_forbidden", name)
-        # A group without the caller as member: inherited by a state directory from a set-gid parent, and on files.
+        # The caller is not in the group `adm`, which a state directory inherits from its set-gid parent, and which may read a file of a mount.
         foreign = grp.getgrnam("adm").gr_gid
         inherits = os.path.join(bench.directory, "inherits")
         shutil.rmtree(inherits, ignore_errors=True)

@@ -56,7 +56,7 @@ def test_granted_credits_are_in_balance_entries_and_verification(ledger):
     must(told["valid"] and told["head"]["length"] == 2 and told["totals"]["granted"] == 507 and told["accounts"] == 2, str(told))
 
 
-def test_plain_output_is_a_table_or_a_sentence(ledger):
+def test_ledger_output_without_json_option_is_a_table_or_a_sentence(ledger):
     text = ledger.plain("grant", "shop", "500", "--reference", "invoice-1", "--reason", "January").stdout
     must("entry 1" in text and "500 available" in text, text)
     balance = ledger.plain("balance")
@@ -147,7 +147,7 @@ def test_older_copy_of_the_database_is_refused_and_the_newest_one_works(ledger):
     must(ledger("balance", "shop").expect(0).json["accounts"][0]["available"] == 3, "the newest copy is refused")
 
 
-def test_known_head_reveals_a_ledger_that_was_made_anew(ledger):
+def test_verification_against_an_earlier_head_fails_for_a_recreated_ledger(ledger):
     grant(ledger, "shop", 1, "i1").expect(0)
     head = ledger("verify").json["head"]
     known = f"{head['length']}:{head['hash']}"
@@ -162,7 +162,7 @@ def test_known_head_reveals_a_ledger_that_was_made_anew(ledger):
     ledger("verify", "--known", "1").expect(1, "wp_codebox_input_invalid")
 
 
-def test_ledger_uses_a_database_and_an_anchor_in_the_given_directories(ledger, bench):
+def test_ledger_options_database_and_anchor_select_another_ledger(ledger, bench):
     directory = os.path.join(bench.directory, "other-disk")
     os.mkdir(directory, 0o700)
     bench.own(directory)
@@ -172,7 +172,7 @@ def test_ledger_uses_a_database_and_an_anchor_in_the_given_directories(ledger, b
     ledger("balance").expect(125, "wp_codebox_ledger_unavailable")
 
 
-def test_prices_are_validated_and_quoted(ledger, bench):
+def test_ledger_prices_prints_the_table_quotes_a_duration_and_refuses_an_invalid_table(ledger, bench):
     path = os.path.join(ledger.state, "meter-prices.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(PRICES, file)

@@ -18,7 +18,7 @@ def axis(answer, name):
 
 
 def groups():
-    """Returns the cgroups of all runs. The kernel may leave out one while a neighbour of it is removed."""
+    """Returns the cgroups of all runs. While one cgroup is removed, the kernel may omit another from the directory listing."""
     found = set()
     for directory, names, _files in os.walk("/sys/fs/cgroup"):
         found |= {os.path.join(directory, name) for name in names if name.startswith("wp-codebox-run_")}

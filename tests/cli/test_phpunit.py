@@ -97,7 +97,7 @@ def test_tests_divided_among_sandboxes_run_once_each(bench):
     must("select no test" in none.json["error"]["message"], str(none))
 
 
-def test_failures_are_located_in_text_junit_and_annotations(bench):
+def test_phpunit_failure_has_its_file_and_line_in_text_and_annotation_and_its_file_in_junit(bench):
     failing = "<?php\nfinal class BadTest extends PHPUnit\\Framework\\TestCase {\n\tpublic function test_bad(): void {\n\t\t$this->assertSame( 1, 2, 'a <b> & \"c\"' );\n\t}\n\tpublic function test_later(): void { $this->markTestSkipped(); }\n}\n"
     directory = plugin(bench, "failing", {"tests/BadTest.php": failing, "tests/GoodTest.php": class_of("GoodTest", 2)})
     junit = os.path.join(bench.directory, "junit.xml")
@@ -114,7 +114,7 @@ def test_failures_are_located_in_text_junit_and_annotations(bench):
     must(names(only) == ["GoodTest::test_0", "GoodTest::test_1"], str(names(only)))
 
 
-def test_test_library_of_the_project_and_of_the_caller_load_wordpress_and_the_plugin(bench):
+def test_phpunit_uses_the_wordpress_test_library_of_the_project_or_of_option_tests_lib(bench):
     own = {f"vendor/wp-phpunit/wp-phpunit/{name}": content for name, content in LIBRARY.items()}
     own |= {f"vendor/yoast/phpunit-polyfills/{name}": content for name, content in POLYFILLS.items()}
     directory = plugin(bench, "withlib", {"tests/LibraryTest.php": LIBRARY_TEST, **own})
@@ -136,7 +136,7 @@ def test_test_library_of_the_project_and_of_the_caller_load_wordpress_and_the_pl
     must(answer["summary"]["passed"] == 2, json.dumps(answer)[:3000])
 
 
-def test_wrong_options_are_refused_before_or_in_the_sandbox(bench):
+def test_wrong_shard_filter_file_and_junit_options_of_phpunit_are_refused(bench):
     directory = plugin(bench, "wrong", {"tests/GoodTest.php": class_of("GoodTest", 1)})
     must("0 is not in 1..=64" in phpunit(bench, directory, "--shards", "0").stderr, "shards 0")
     for more, says in [(["--shards", "2", "--", "--filter", "x"], "cannot be combined with --filter"),

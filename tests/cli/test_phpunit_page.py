@@ -33,7 +33,7 @@ def commands(block):
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_commands_of_the_phpunit_page_print_what_it_shows(bench):
+def test_commands_in_docs_phpunit_md_print_the_output_shown_there(bench):
     project = os.path.join(bench.directory, "page", "greeter")
     environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "WP_CODEBOX_STATE_DIR": bench.state, "WP_CODEBOX_WORDPRESS": bench.environment["CODEBOX_WORDPRESS"],
                    "WP_CODEBOX_SHARE_DIR": bench.environment["CODEBOX_SHARE"], "WP_CODEBOX_LAUNCHER": bench.environment["CODEBOX_LAUNCH"], "WP_CODEBOX_PHP": bench.environment["CODEBOX_PHP"]}

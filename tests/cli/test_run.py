@@ -541,8 +541,8 @@ def test_agent_command_with_shell_operators_gets_a_hint(bench):
     agent("sh -c 'ls | wc'").expect(0)
 
 
-def test_file_name_with_control_characters_prints_as_one_row(bench):
-    """A newline or a bidirectional control character in a file name must not forge or split a row."""
+def test_file_name_with_control_characters_prints_as_one_line(bench):
+    """A newline or a bidirectional control character in a file name must not forge or split a line of the output."""
     source = bench.source()
     # The notice about entries left out of the mount also prints the name.
     os.symlink("/etc/hostname", os.path.join(source, "out\n  added     \u202eforged"))

@@ -379,7 +379,7 @@ def test_runs_events_command_with_follow_prints_pages_until_the_run_ends(bench):
     must("runtime.command.output" in text and "line-2" in text, text)
 
 
-def test_runs_list_command_filters_by_status_and_pages_its_rows_and_runs_get_command_resolves_ids(bench):
+def test_runs_list_filters_by_status_and_pages_and_runs_get_accepts_only_an_unambiguous_id(bench):
     for _ in range(3):
         SupervisorClient(bench, "true").spawn().accepted().last()
     alive = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()

@@ -85,7 +85,7 @@ def registry(bench, request):
     return Registry(bench, request.node.name)
 
 
-def test_registry_without_tools_lists_none_and_one_with_a_tool_fits_80_columns(registry):
+def test_tools_list_is_empty_at_first_and_shows_an_added_tool_within_80_columns(registry):
     empty = registry.call("list").expect(0).json
     must((empty["success"], empty["total"], empty["tools"]) == (True, 0, []), json.dumps(empty))
     plain = registry.bench.call(*registry.words("list")).expect(0)
@@ -111,7 +111,7 @@ def test_definition_that_is_not_valid_or_names_another_module_is_not_registered(
     registry.call(*registry.add()).expect(0)
 
 
-def test_missing_or_failing_runner_is_an_error(bench, registry):
+def test_adding_a_tool_with_a_missing_or_failing_runner_is_an_error(bench, registry):
     without = Registry(bench, "tools-without-a-runner", runner=None)
     refused = without.refused("wp_codebox_wasi_runner_missing", 125, *without.add())
     must("hint: " in refused.stderr and "wp-codebox-wasi" in refused.stderr, str(refused))
@@ -138,7 +138,7 @@ def test_arguments_that_are_no_json_object_and_write_without_a_directory_are_ref
     must(json.loads(answer["stdout"]) == {"a": "b"}, json.dumps(answer))
 
 
-def test_tool_in_a_guest_of_its_own_runs_with_full_isolation_or_not_at_all(registry):
+def test_tool_with_wrapper_launcher_is_refused_without_full_isolation_or_launcher(registry):
     registry.call(*registry.add()).expect(0)
     source = registry.bench.source("tools-source")
     before = tree(source)

@@ -112,7 +112,8 @@ def test_configure_prints_a_notice_if_no_node_has_the_capability(bench, nodes):
     must("no node has" not in bench.call(*words).expect(0).stdout, "control: said about a capability that a node has")
 
 
-def test_options_that_describe_a_cluster_replace_the_configuration_as_a_whole(bench, nodes, configured):
+def test_options_that_describe_only_a_part_of_a_cluster_are_refused_on_a_configured_host(bench, nodes, configured):
+    # Such an option replaces the whole configuration, so a run needs all three of them; `cluster hosts` needs only the server.
     for words in (nodes.server(), ["--submitter", "team"], [f"--node-key=one={nodes.nodes['one'].key}"]):
         bench.agent("true", "--placement", "cluster", *words, state=configured).expect(1, "wp_codebox_input_invalid")
     hosts(bench, configured, "--submitter", "team").expect(1, "wp_codebox_input_invalid")
@@ -160,7 +161,7 @@ RECIPES = {
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recipe_that_needs_this_host_is_refused_and_the_error_names_the_field(bench, configured, name):
+def test_cluster_recipe_that_needs_the_submitting_host_is_refused_and_the_error_names_the_field(bench, configured, name):
     sections, words, field = RECIPES[name]
     path = recipe(bench, name.replace(" ", "-"), [HOME], **sections)
     answer = run_recipe(bench, path, configured, *words).expect(1, "wp_codebox_placement_unsupported")
@@ -168,7 +169,7 @@ def test_recipe_that_needs_this_host_is_refused_and_the_error_names_the_field(be
 
 
 def put(bench, state, document, mode=0o600, owner=None):
-    """Writes the file by hand."""
+    """Writes the configuration file without `cluster configure`."""
     path = os.path.join(state, FILE)
     with open(path, "w", encoding="utf-8") as file:
         file.write(document if isinstance(document, str) else json.dumps(document))
@@ -198,7 +199,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_configuration_file_is_used_unless_it_has(bench, nodes, name):
+def test_configuration_file_is_used_only_if_its_members_mode_owner_and_server_are_right(bench, nodes, name):
     members, mode, owner, status, code, named = FILES[name]
     if owner == 0 and os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
@@ -208,14 +209,14 @@ def test_configuration_file_is_used_unless_it_has(bench, nodes, name):
     must(named in answer.stdout and "canary" not in answer.stdout + answer.stderr, str(answer))
 
 
-def test_host_without_a_file_has_no_cluster(bench):
+def test_host_without_a_configuration_file_refuses_cluster_commands(bench):
     state = host(bench, "host-without-file")
     for answer in (hosts(bench, state), bench.agent("true", "--placement", "cluster", state=state)):
         answer.expect(125, "wp_codebox_cluster_not_configured")
         must("wp-codebox cluster configure" in json.dumps(answer.json["error"]), str(answer))
 
 
-def test_configuration_that_fails_its_check_is_not_written(bench, nodes):
+def test_cluster_configure_with_an_untrusted_node_missing_queue_or_unreachable_server_writes_no_file(bench, nodes):
     state = host(bench, "unchecked-host")
     configure(bench, nodes, state, keys={"one": "0" * 64}).expect(1, "wp_codebox_cluster_node_untrusted")
     configure(bench, nodes, state, submitter="other").expect(125, "wp_codebox_cluster_not_set_up")
@@ -229,7 +230,7 @@ def test_configuration_that_fails_its_check_is_not_written(bench, nodes):
         os.chmod(seed, 0o600)
         configure(bench, nodes, state, "--nats-credentials", seed).expect(1, "wp_codebox_secret_invalid")
     must(os.listdir(state) == [], f"the command wrote {os.listdir(state)}")
-    # The file also keeps a node that has not sent a heartbeat yet.
+    # The file may also list a node that has not sent a heartbeat yet.
     keys = {"one": nodes.nodes["one"].key, "later": "0" * 64}
     answer = configure(bench, nodes, state, "--capability", "gpu", "--priority", "low", "--max-tries", "7", keys=keys).expect(0)
     with open(os.path.join(state, FILE), encoding="utf-8") as file:

@@ -18,7 +18,7 @@ from harness.frames import SupervisorClient
 from harness.nats import Nats
 
 FULL = "wp_codebox_cluster_full"
-#: A run that waits for ever, because no node has this key.
+#: Node keys of a run that stays queued, because no node has this key.
 NO_NODE = {"one": "0" * 64}
 
 
@@ -160,7 +160,7 @@ def test_full_object_stream_refuses_uploads_and_ends_a_run_whose_result_has_no_r
 def test_too_large_input_or_result_is_refused_with_its_own_error_code(world, bench):
     node = world.nodes.nodes["one"].start()
     world.submit("size", "true").expect(0)
-    # The layers above this limit are stored already.
+    # Inputs larger than this limit were uploaded by the run above, so only new ones are refused.
     world.set_up("--object-size", "1", "--shrink")
     large = "wp_codebox_cluster_object_too_large"
     world.submit("size", "head -c 3000000 /dev/urandom > random").expect(1, large)

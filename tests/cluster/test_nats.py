@@ -52,12 +52,12 @@ def conformance(tests_of_the_bus):
     return run
 
 
-def test_bus_keeps_its_contract_on_one_server(conformance, server):
+def test_conformance_tests_of_the_bus_pass_on_one_server(conformance, server):
     conformance(17, URL=server.url)
 
 
 @pytest.mark.matrix
-def test_bus_keeps_its_contract_on_three_servers(conformance, program):
+def test_conformance_tests_of_the_bus_pass_on_three_servers(conformance, program):
     cluster = Cluster(program)
     try:
         conformance(17, URL=cluster.start().url, REPLICAS=3)
@@ -74,7 +74,7 @@ def test_stopped_server_is_unreachable_within_the_limit_and_works_again(conforma
         one.close()
 
 
-def test_killed_leader_costs_no_change_of_a_record_and_repeats_none(tests_of_the_bus, program):
+def test_record_changes_are_neither_lost_nor_repeated_when_the_leader_is_killed(tests_of_the_bus, program):
     cluster = Cluster(program)
     try:
         cluster.start()
@@ -101,7 +101,7 @@ def accounts(bench, program):
     one.server.close()
 
 
-def test_each_account_can_do_all_that_its_party_does_and_nothing_of_another(conformance, accounts):
+def test_each_account_can_do_a_whole_run_and_is_denied_the_subjects_of_other_parties(conformance, accounts):
     conformance(2, "accounts_", ACCOUNTS=accounts.directory)
 
 
@@ -110,7 +110,7 @@ def without_one_line(permissions):
     rows = []
     for verb in ("publish", "subscribe"):
         lines = permissions[verb]["allow"]
-        # Without the right to send events a run still succeeds, so that line is left out; `test_party_is_refused` covers it.
+        # Without the right to send events a run still succeeds, so that line is left out; `test_publish_or_subscribe_outside_the_own_permissions_is_refused` covers it.
         rows += [(f"{verb} {line}", {**permissions, verb: {"allow": [other for other in lines if other != line]}}) for line in lines if line != "events.*.*"]
     return rows
 
@@ -139,7 +139,7 @@ def test_whole_run_is_denied_to_an_account_that_lacks_any_one_line_of_its_permis
         accounts.server.close()
 
 
-def test_submitter_may_answer_a_request_once_because_its_permissions_say_so(bench, program):
+def test_submitter_may_answer_a_request_once_and_not_at_all_without_allow_responses(bench, program):
     def silent(permissions):
         return [("answers", {name: value for name, value in permissions.items() if name != "allow_responses"})]
     accounts = Accounts(bench, program, "answers", {"shop": silent})
@@ -183,7 +183,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_party_is_refused(accounts, name):
+def test_publish_or_subscribe_outside_the_own_permissions_is_refused(accounts, name):
     party, command, subject, allowed = REFUSED[name]
     for account, expected in ((party, True), (allowed, False)):
         with accounts.client(account) as client:
@@ -191,7 +191,7 @@ def test_party_is_refused(accounts, name):
             must(("Permissions Violation" in refused) is expected, f"{account}: {refused or 'accepted'}")
 
 
-#: Calls of the interface for streams that only the operator may make, with a body that the server accepts.
+#: Calls of the JetStream API that only the operator may make, with a body that the server accepts.
 OPERATOR = {
     "STREAM.CREATE.COPY": {"name": "COPY", "mirror": {"name": "CODEBOX_R_shop"}},
     "STREAM.UPDATE.CODEBOX_R_shop": {"name": "CODEBOX_R_shop", "subjects": ["records.shop.*"]},
@@ -208,7 +208,7 @@ OPERATOR = {
 
 
 @pytest.mark.parametrize("call", OPERATOR)
-def test_call_of_the_operator_is_refused_for_the_others(bench, accounts, call):
+def test_jetstream_administration_call_is_refused_for_all_but_the_operator(bench, accounts, call):
     for account in ("node", "shop", "blog"):
         with accounts.client(account) as client:
             refused = client.publish(f"$JS.API.{call}", json.dumps(OPERATOR[call]), f"{client.inbox}.1")
@@ -233,7 +233,7 @@ def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_can
         must("Permissions Violation" in refused, "a direct read would deliver the bare content")
 
 
-def test_announcement_of_a_record_has_no_subject_for_a_reply(accounts):
+def test_announcement_of_a_record_has_no_reply_subject(accounts):
     """A party may publish on the reply subject of each message that it receives. If announcements repeated the reply subject of the record's message, which the party chooses, it could publish on any subject."""
     with accounts.client("shop") as shop:
         must(shop.subscribe("changes.shop.*") == "", "shop may not read announcements of its records")
@@ -273,7 +273,7 @@ def test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed(bench, s
     must("CODEBOX_O_three" in allowed["updated"] and "CODEBOX_R_four" in allowed["created"], str(allowed))
 
 
-def test_setup_refuses_what_the_server_cannot_do(bench, server, program):
+def test_setup_with_an_invalid_name_or_more_replicas_space_or_payload_than_the_server_has_is_refused(bench, server, program):
     set_up(bench, server, "--submitter", "five", "--replicas", "3").expect(1, "wp_codebox_input_invalid")
     set_up(bench, server, "--submitter", "five", "--replicas", "2").expect(1, "wp_codebox_input_invalid")
     set_up(bench, server, "--submitter", "Five").expect(1, "wp_codebox_input_invalid")
@@ -286,7 +286,7 @@ def test_setup_refuses_what_the_server_cannot_do(bench, server, program):
         small.close()
 
 
-def test_server_that_is_too_old_not_set_up_or_not_there_is_reported(bench, environment, program):
+def test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code(bench, environment, program):
     old = Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old").start()
     try:
         refused = bench.call("cluster", "hosts", "--nats", old.url, "--json").expect(125, "wp_codebox_cluster_server_too_old").json["error"]["message"]
@@ -304,7 +304,7 @@ def test_server_that_is_too_old_not_set_up_or_not_there_is_reported(bench, envir
         fresh.close()
 
 
-def test_credentials_file_of_others_and_addresses_without_tls_are_refused(bench, accounts):
+def test_group_readable_or_wrong_credentials_and_remote_addresses_without_tls_are_refused(bench, accounts):
     options = accounts.options("operator")
     bench.call("cluster", "hosts", *options, "--json").expect(0)
     seed = f"{accounts.directory}/operator.seed"

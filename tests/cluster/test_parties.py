@@ -176,7 +176,7 @@ int gettimeofday(struct timeval *to, void *zone) {
 """
 
 
-def test_nodes_with_wrong_clocks_keep_their_runs_and_lose_them_when_they_die_like_others(bench, environment, warm):
+def test_run_of_a_node_with_a_wrong_clock_is_taken_over_only_after_the_node_was_killed(bench, environment, warm):
     if os.geteuid() != 0:
         skip_unless_root("only root can make a time namespace")
     world = World(bench, environment, ["ahead", "behind", "started", "plain"])
@@ -336,7 +336,7 @@ def test_false_record_or_result_of_a_node_is_refused_and_the_true_one_accepted(l
 # Two submitters.
 
 
-def test_two_submitters_with_one_key_at_the_same_time_get_the_bundle_of_one_run(world, bench):
+def test_two_hosts_submitting_with_one_idempotency_key_at_once_get_the_bundle_of_one_run(world, bench):
     hosts = []
     for name in ("first-of-two", "second-of-two"):
         path = os.path.join(bench.directory, name)
@@ -359,7 +359,7 @@ def test_two_submitters_with_one_key_at_the_same_time_get_the_bundle_of_one_run(
     must(world.records.stored[run] == 3, f"{world.records.stored[run]} values of the record were stored")
 
 
-def test_second_submitter_with_a_key_on_the_same_host_is_told_where_the_run_is(world):
+def test_submission_with_an_idempotency_key_in_use_on_the_same_host_is_refused_with_the_run_id(world):
     run = world.detached("twice", "sleep 2; echo a > a.txt", "--idempotency-key", "twice")
     refused = world.submit("twice", "sleep 2; echo a > a.txt", "--idempotency-key", "twice").expect(1, "wp_codebox_cluster_conflict")
     must(run in str(refused.json["error"]), str(refused))

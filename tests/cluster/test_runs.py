@@ -118,7 +118,8 @@ def test_every_task_of_a_batch_runs_once_on_one_of_the_nodes(bench, pair):
     must(sorted(worked()) == sorted(wanted) and len(wanted) == 12, json.dumps(worked()))
 
 
-def test_value_of_a_secret_reaches_the_node_but_no_stored_file(bench, pair, server):
+def test_secret_variable_is_set_for_the_agent_on_the_node_and_no_stored_file_has_its_value(bench, pair, server):
+    # The variable of the agent has a placeholder; only requests to api.example.org would carry the value.
     environment = {**os.environ, "CLUSTER_TOKEN": CANARY}
     arguments = [*bench.run_arguments(), *pair.placement(), "--mount", f"{bench.source('secret')}:/workspace/plugin", "--goal", "Use it",
                  "--agent-command", "sh -c 'test -n \"$CLUSTER_TOKEN\" && echo used > used.txt'", "--allow-host", "api.example.org",
@@ -200,7 +201,7 @@ def stored(server, stream):
         return client.request(f"$JS.API.STREAM.INFO.{stream}")["state"]["messages"]
 
 
-def test_collection_removes_objects_of_ended_runs_but_none_that_a_run_needs(bench, alone):
+def test_collection_removes_records_and_stored_inputs_and_results_of_ended_runs_only(bench, alone):
     alone.add("one")
     run = detached(bench, alone, "echo a > a.txt")
     # Before the record is there, a collection finds inputs without a run, some of them half uploaded, and removes them.
@@ -216,7 +217,7 @@ def test_collection_removes_objects_of_ended_runs_but_none_that_a_run_needs(benc
     must(left == [0, 0], f"{left}")
 
 
-def test_same_key_gives_the_same_run_and_another_task_with_it_is_refused(bench, pair):
+def test_same_idempotency_key_gives_the_same_run_and_is_refused_for_another_task(bench, pair):
     source = bench.source("key")
     words = ["--idempotency-key", "nightly", *pair.placement()]
     first = bench.agent("echo d > d.txt", *words, source=source).expect(0)
@@ -237,7 +238,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_placement_is_refused(bench, pair, server, name):
+def test_placement_with_an_unlisted_node_a_hold_or_a_missing_server_or_queue_is_refused(bench, pair, server, name):
     words, status, code = REFUSED[name]
     default = {"--node-key": pair.placement()[6:], "--nats": ["--nats", server.url]}
     options = ["--placement", "cluster", "--submitter", "team"]

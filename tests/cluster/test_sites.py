@@ -32,7 +32,7 @@ def nodes(bench, environment):
 @pytest.fixture(scope="module")
 def site(bench, environment, nodes):
     """A site whose host is configured for the cluster."""
-    # Each further user costs two processes of WP-CLI.
+    # One user only, because each user costs two processes of WP-CLI.
     fpm.ROLES = {"admin": "administrator"}
     world = fpm.World(environment)
     try:
@@ -114,12 +114,12 @@ def test_batch_and_fan_out_send_each_of_their_runs_to_the_node(site, nodes):
         must([claims(site, row["run_id"]) for row in answer["runs"]] == [["one"], ["one"]], "a run was not on the node")
 
 
-def test_command_of_wp_cli_sends_its_run_to_the_node(site):
+def test_wp_cli_option_placement_cluster_sends_the_run_to_the_node(site):
     said = site.wp("codebox", "run-agent-task", "Do it", "--plugin=sample", "--agent-command=true", "--placement=cluster", "--format=json")
     must(claims(site, json.loads(said)["run"]["run_id"]) == ["one"], said)
 
 
-def test_only_the_operator_decides_whether_a_site_may_use_the_cluster(site):
+def test_placement_cluster_is_refused_without_the_cluster_file_of_the_operator(site):
     path = os.path.join(site.state, "cluster.json")
     os.rename(path, path + ".away")
     try:

@@ -20,7 +20,7 @@ def world(bench, environment, warm):
     one.close()
 
 
-def test_unit_starts_a_node_that_ends_its_runs_before_it_stops(world, bench):
+def test_systemd_unit_starts_a_node_that_finishes_its_run_before_it_stops(world, bench):
     options = os.path.join(bench.directory, "node-options")
     places = [word for name in ("launcher", "share", "php") for word in (f"--{name}", bench.environment[{"launcher": "CODEBOX_LAUNCH", "share": "CODEBOX_SHARE", "php": "CODEBOX_PHP"}[name]])]
     # Here the layers are on an overlay, which the kernel cannot mount idmapped, so the node uses the shared identity.

@@ -94,7 +94,7 @@ class Document(Step):
 
 
 def printed(row):
-    """Returns the document of a step: the one it printed, else the one that the runner made."""
+    """Returns the document of a step: the one that the command printed, or else the one that the runner made for it."""
     try:
         return json.loads(row["stdout"])
     except ValueError:
@@ -198,6 +198,6 @@ def test_every_supported_command_that_prints_a_document_is_run_or_has_a_reason_w
     must(not ran & set(NOT_RUN), f"named, but run: {sorted(ran & set(NOT_RUN))}")
 
 
-def test_invalid_lists_only_steps_that_exist():
+def test_table_invalid_names_only_existing_steps():
     names = {one.name for group in GROUPS for one in group.steps}
     must(set(INVALID) <= names, f"no such steps: {sorted(set(INVALID) - names)}")

@@ -1,4 +1,4 @@
-"""Arguments of the public form: each value has its meaning. Each group runs in one guest."""
+"""Arguments of the published command interface: each value has its documented effect. Each group runs in one guest."""
 
 import pytest
 from steps import Group, Step, cases, equal, refused
@@ -145,5 +145,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_public_argument_has_its_meaning(bench, case):
+def test_public_argument_has_its_documented_effect(bench, case):
     case(bench)

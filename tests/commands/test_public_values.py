@@ -1,4 +1,4 @@
-"""Every value that the public interface allows for an argument of a core command has its meaning, and every document has the public members."""
+"""Every value that the published interface allows for an argument of a core command has its documented effect, and every result document has the published members."""
 
 import json
 
@@ -246,5 +246,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_public_argument_value_has_its_meaning(bench, case):
+def test_public_argument_value_has_its_documented_effect(bench, case):
     case(bench)

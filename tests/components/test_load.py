@@ -43,7 +43,7 @@ def test_mu_plugin_components_load_in_request_order(bench):
     must("order second first 1" in ended.output, ended.output)
 
 
-def test_mount_point_of_a_component_is_no_change_and_the_same_directory_made_by_the_guest_is_one(bench):
+def test_mount_point_of_a_component_is_not_reported_as_a_change_but_a_directory_that_the_guest_makes_there_is(bench):
     place = "/wordpress/wp-content/mu-plugins"
     mounts = [{"source": bench.source("must"), "target": place, "mode": "readwrite"}]
     early = component(bench, "early", load_as="mu-plugin", activate=None)

@@ -13,6 +13,7 @@ def agent(bench, body, slug="agent", **more):
 
 
 def test_ability_agent_receives_its_input_and_the_task(bench):
+    # What the ability prints is output of the run; only the value that it returns is its result.
     body = """
     echo '{"forged":"printed"}';
     fwrite( STDOUT, '{"status":"completed","result":"printed"}' );

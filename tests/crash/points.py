@@ -83,7 +83,7 @@ class View:
                 elif ours.endswith("wp-codebox-launch") and pid not in self.launchers and not program(parent(pid)).endswith("wp-codebox-launch"):
                     self.launchers.append(pid)
                 self._namespace(pid)
-                # Look at it only a few more times, in case it has just been forked and still calls exec.
+                # Check this process only a few more times: it may just have been forked and not have called exec yet.
                 looks -= 5
             self.candidates[pid] = looks - 1
             if looks <= 1 or not ours:

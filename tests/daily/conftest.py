@@ -13,7 +13,7 @@ from harness.users import temporary_user
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Keeps the cases with a developer of a module in one process of xdist: in each process, the developer would install WordPress."""
+    """Runs the cases of a module that use the developer in one process of xdist, because the developer installs WordPress in each process."""
     for item in items:
         if "developer" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -484,7 +484,7 @@ BUS, NATS, RUNS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.p
 ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_other_parties_are_denied_at_once",
     "wp_codebox_cluster_not_set_up": f"{BUS}: cluster_that_is_not_set_up_is_reported",
-    "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_not_set_up_or_not_there_is_reported",
+    "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code",
     "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room",
     "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_existing_records",
     "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed",
@@ -727,7 +727,7 @@ def test_failure_of_a_run_or_a_sandbox_names_its_cause_and_the_next_step(world, 
 
 
 @pytest.mark.parametrize("code", REPORTED)
-def test_report_of_a_successful_run_names_its_cause_and_the_next_step(world, code):
+def test_problem_reported_by_a_successful_run_names_its_cause_and_the_next_step(world, code):
     error = REPORTED[code].call(world)
     must(error["code"] == code, str(error))
     judge(error, REPORTED[code], world)

@@ -144,7 +144,7 @@ def test_single_word_that_is_not_a_command_is_refused_and_the_error_names_the_go
     must("--goal" not in below.stderr, below.stderr)
 
 
-def test_proposed_check_names_the_file_that_suggests_it(developer, project):
+def test_test_command_without_checks_runs_phpcs_and_names_the_file_that_suggested_it(developer, project):
     root = project("checked", {"checked.php": "<?php\n/*\nPlugin Name: Checked\n*/\n", "vendor/bin/phpcs": "#!/bin/sh\nexit 3\n", "phpcs.xml": "<ruleset/>\n"})
     os.chmod(os.path.join(root, "vendor/bin/phpcs"), 0o755)
     failed = developer.call("test", cwd=root, check=3)

@@ -19,7 +19,7 @@ def pytest_configure():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    # The cases of a file share a state of their site; each process has sites of its own.
+    # The cases of a file depend on the state of one site, so they run in one process; each process has its own sites.
     for item in items:
         item.add_marker(pytest.mark.xdist_group(item.path.stem))
 

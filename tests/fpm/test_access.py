@@ -86,7 +86,7 @@ def test_query_string_numbers_are_parsed_and_other_text_is_refused(world):
     must(world.request("GET", plain).expect(200).json["per_page"] == 2, "plain permalinks")
 
 
-def test_anonymous_requests_reveal_nothing_of_the_plugin(world):
+def test_anonymous_requests_get_empty_php_files_and_no_list_of_abilities(world):
     front = world.request("GET", "/", None)
     must(front.status == 200, front)
     for path in ("/wp-content/plugins/wp-codebox/abilities/manifest.php", "/wp-content/plugins/wp-codebox/includes/Plugin.php"):

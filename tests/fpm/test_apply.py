@@ -171,7 +171,7 @@ def test_change_that_breaks_the_site_is_taken_back_at_once(site, name):
     roll_back(site, run).expect(409, "wp_codebox_apply_undone")
 
 
-def test_php_that_caches_code_runs_the_written_file_at_once(site):
+def test_broken_change_is_detected_and_taken_back_although_opcache_caches_code_for_an_hour(site):
     before = read(site)
     cache = site.path("site", "wp-content", "mu-plugins", "cache.php")
     with open(cache, "w", encoding="utf-8") as file:
@@ -297,7 +297,7 @@ def test_without_direct_apply_nothing_is_written_and_the_preflight_reports_no_ad
         site.wp("option", "update", "wp_codebox_direct_apply", "1")
 
 
-def test_change_is_applied_and_taken_back_at_the_shell(site):
+def test_wp_cli_applies_a_change_and_rolls_it_back(site):
     before = read(site)
     run, _ = changed(site, "sed -i s/helo/hello/ sample.php")
     site.wp("codebox", "artifacts", "apply", run, "--all")
@@ -412,7 +412,7 @@ def held_check(site):
 
 
 @pytest.mark.parametrize("victims", (("process",), ("worker",), ("worker", "process")), ids="+".join)
-def test_change_that_was_not_checked_is_taken_back_and_its_end_is_recorded(site, held_check, victims):
+def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_process_survives_and_the_end_is_recorded(site, held_check, victims):
     held, go = held_check
     hold = site.path("tags", "hold")
     before = read(site)
@@ -476,7 +476,7 @@ def test_request_that_is_slow_to_record_its_result_is_not_taken_for_a_dead_one(s
 
 @pytest.fixture(scope="module")
 def options_of_change(site):
-    """Lets a request with the header `X-Kill: n` be killed before its n-th query that writes the mark or a lock of a change.
+    """Kills a request with the header `X-Kill: n` before its n-th query that writes the mark of a running change or an updater lock.
     Returns a function that returns which of these options there are."""
     plugin = site.path("site", "wp-content", "mu-plugins", "kill.php")
     with open(plugin, "w", encoding="utf-8") as code:
@@ -497,7 +497,7 @@ def options_of_change(site):
 
 
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_next_request_removes_the_mark_and_locks_of_a_request_that_was_killed_before_any_write_of_them(site, options_of_change, operation):
+def test_next_request_removes_mark_and_locks_left_by_a_request_killed_before_each_of_its_writes_to_them(site, options_of_change, operation):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]
@@ -564,7 +564,7 @@ def test_result_that_a_killed_request_did_not_record_is_recorded_by_a_later_one(
     must(read(site) == before and bundle["state"] == "rolled-back", json.dumps(bundle["history"]))
 
 
-def test_change_of_a_discarded_bundle_is_taken_back(site):
+def test_applied_change_of_a_discarded_bundle_can_still_be_rolled_back(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)

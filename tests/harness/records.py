@@ -1,4 +1,4 @@
-"""The records and objects of one submitter on the message server."""
+"""The run records of one submitter on the message server, and its objects (stored inputs and results)."""
 
 import base64
 import contextlib
@@ -11,7 +11,7 @@ from .nats import Client
 
 
 class Streams:
-    """Records and objects of a submitter, by a connection of some account."""
+    """Reads and writes records and objects of a submitter over a connection of any account."""
 
     def __init__(self, client, submitter="team"):
         self.client, self.submitter, self.lock = client, submitter, threading.Lock()

@@ -33,7 +33,7 @@ def test_exec_forwards_stdio_exit_status_working_directory_and_environment(bench
     assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
 
 
-def test_exec_that_cannot_start_returns_a_stable_code(bench):
+def test_exec_with_a_missing_program_or_invalid_option_returns_the_error_code_of_its_cause(bench):
     run = bench.sandbox()
     for args, code, status in [
         (["--", "no-such-program"], "wp_codebox_agent_program_missing", 125),
@@ -174,7 +174,7 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
         client.stdin.write(f"{word}\n")
         client.stdin.flush()
     assert one.stdout.readline() == "one a\n" and two.stdout.readline() == "two b\n"
-    # A registry command runs at the same time.
+    # A `command` request runs WordPress code at the same time.
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
     # The supervisor may still list programs of earlier cases for a moment.

@@ -57,7 +57,7 @@ def test_preview_answers_visitors_while_a_command_runs(bench):
         must(results and results[0]["status"] == "ok", f"visitors waited for the command: {str(results)[:600]}")
 
 
-def test_preview_address_shows_the_site_after_restore_and_reset(bench):
+def test_preview_keeps_its_address_and_shows_the_restored_or_fresh_site_after_restore_and_reset(bench):
     port = shared(bench)[0].port
     command(bench, "wordpress.wp-cli", "command=option update blogname Kept")
     must(title(port).startswith("Kept"), title(port))

@@ -57,6 +57,7 @@ def test_sync_pushes_and_pulls_changed_files(bench):
     must(sync(bench, "push", directory).json["carried"] == [], "nothing changed since")
     # In the sandbox, one file is created, one is changed and one is deleted.
     php(bench, "$d='/workspace/plugin/'; file_put_contents($d.'lib/new.php', 'theirs'); file_put_contents($d.'made.txt', 'made'); unlink($d.'tool.sh');")
+    # A pull without --write-back creates files, but overwrites and deletes none; exit status 3 says that it left changes out.
     held_back = sync(bench, "pull", directory)
     must(held_back.exit == 3, str(held_back))
     must([c["path"] for c in held_back.json["carried"]] == ["made.txt"], str(held_back))

@@ -34,7 +34,7 @@ def bench_recipe(bench, name, *more):
     return recipes.write(bench, name, [step], inputs={"extra_plugins": [{"source": "./measured"}]})
 
 
-def test_results_of_a_recipe_are_summarized_compared_and_extracted_from_its_bundle(bench):
+def test_benchmark_results_of_a_recipe_are_summarized_compared_and_extracted_from_its_bundle(bench):
     answer = recipes.run(bench, bench_recipe(bench, "bench")).expect(0)
     bundle = answer.json["artifacts"]["directory"]
     by_bundle = bench.call("bench", "summarize", "--bundle", bundle, "--json").expect(0).json
@@ -59,7 +59,7 @@ def test_results_of_a_recipe_are_summarized_compared_and_extracted_from_its_bund
     must(none.json["error"]["data"]["reason"] == "no-browser-metrics", str(none))
 
 
-def test_missing_results_and_different_scenarios_are_refused(bench):
+def test_input_without_benchmark_results_and_comparison_of_different_scenarios_are_refused(bench):
     old = stored(bench, "old", result({"a": [10, 10, 10], "b": [1, 2, 3]}))
     new = stored(bench, "new", result({"a": [20, 20, 20], "b": [1, 2, 3]}))
     other = stored(bench, "other", result({"a": [1], "c": [1]}))
@@ -81,7 +81,7 @@ def test_missing_results_and_different_scenarios_are_refused(bench):
     must(second["scenarios"][0]["metrics"]["wallMs"]["delta"]["p50"] == 1 and second["diagnostics"] == [], str(second))
 
 
-def test_matrix_runs_the_recipe_once_per_combination_and_checks_all_before_the_first(bench):
+def test_matrix_runs_the_recipe_once_per_combination_and_starts_no_run_if_one_is_invalid(bench):
     recipe = bench_recipe(bench, "matrix")
     call = lambda matrix: bench.call("bench", "matrix", "--recipe", recipe, "--matrix", json.dumps(matrix), *bench.paths(), "--site", bench.site, "--json")
     document = call({"dimensions": [{"name": "arg.iterations", "values": [1, 3]}, {"name": "CACHE", "values": ["on"]}]}).expect(0).json
@@ -95,7 +95,7 @@ def test_matrix_runs_the_recipe_once_per_combination_and_checks_all_before_the_f
     must(bench.call("runs", "list", "--site", bench.site, "--state", bench.state, "--json").json["total"] == before, "a run was started")
 
 
-def test_partial_artifacts_are_the_files_without_a_complete_bundle(bench):
+def test_discover_partial_lists_files_that_belong_to_no_complete_bundle(bench):
     out = os.path.join(bench.directory, "partial")
     os.makedirs(os.path.join(out, "run_0b"))
     with open(os.path.join(out, "run_0b", "events.jsonl"), "w", encoding="utf-8") as file:

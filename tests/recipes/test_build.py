@@ -1,4 +1,4 @@
-"""`recipe build`: recipes from a list of options are valid here and by the published schema, and run."""
+"""`recipe build`: recipes built from options are valid by the published schema, and run."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_built_recipe_of_each_kind_is_valid_by_the_published_schema(bench):
     must(not published.is_valid({**recipe, "colour": "red"}), "the schema accepts an unknown member")
 
 
-def test_built_recipes_run(bench):
+def test_recipes_built_for_four_kinds_run_successfully(bench):
     directory = shop(bench)
     output = os.path.join(directory, "recipe.json")
     for kind, check in [("phpunit", lambda row: json.loads(row["stdout"])["summary"]["passed"] == 1),
@@ -74,7 +74,7 @@ def test_built_recipes_run(bench):
         must(check(recipes.executions(ran, "steps")[0]), f"{kind}: {ran}")
 
 
-def test_wrong_options_are_all_named_and_write_no_file(bench):
+def test_recipe_build_with_wrong_options_lists_all_of_them_and_writes_no_file(bench):
     output = os.path.join(bench.directory, "never.json")
     answer = build(bench, "phpunit", {"pluginSlug": {"a": 1}, "colour": "red"}, "--output", output, "--json").expect(1, "wp_codebox_input_invalid")
     must(not os.path.exists(output), "a recipe was written")

@@ -80,7 +80,8 @@ def seed_of(bench, name, fixture, ids, plugin=None, **more):
     return recipes.run(bench, path)
 
 
-def test_seed_row_whose_required_id_is_taken_fails_and_a_preferred_id_is_reported(bench):
+def test_taken_id_of_a_seeded_user_fails_the_run_with_block_and_is_reported_as_moved_with_warn(bench):
+    # The guest already has a user with the id 1. With `warn` the seeded user gets another id, which `moved` reports.
     users = {"users": [{"id": 1, "role": "author"}]}
     required = seed_of(bench, "required", users, {"strategy": "numeric", "onUnsupported": "block"})
     must(required.exit == 1 and "the id 1 is not free" in recipes.executions(required, "seed")[0]["stderr"], str(required))
@@ -242,12 +243,12 @@ def test_content_of_a_parent_site_has_no_private_value_and_its_code_does_not_run
     must(look == {"shop_look": {"key": "", "color": "red"}}, str(look))
 
 
-def test_parent_site_whose_configuration_is_computed_is_refused(bench):
+def test_parent_site_whose_wp_config_computes_the_table_prefix_is_refused(bench):
     directory = site(bench, "computed-parent", "$table_prefix = getenv( 'PREFIX' );")
     must("computes $table_prefix" in json.loads(read(bench, directory, {"posts": {"maxRecords": 1}}))["error"], "it was read")
 
 
-def test_seed_of_the_parent_site_copies_content_and_a_core_without_a_site_is_refused(bench):
+def test_parent_site_seed_copies_content_and_is_refused_for_a_wordpress_core_without_a_site(bench):
     seed = {"type": "parent_site", "name": "parent", "scopes": {"options": {"names": ["blogname"]}, "users": {"maxRecords": 2, "anonymize": True}, "activePlugins": True}}
     path = recipes.write(bench, "parent-seed", [recipes.wp("option get blogname")], inputs={"siteSeeds": [seed]})
     call = recipes.arguments(bench, path)

@@ -31,7 +31,7 @@ def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(b
     must(recipes.run(bench, again).expect(0).json["executions"][-1]["stdout"] == "Replayed\n", "the blueprint sets up another site")
 
 
-def test_wrong_snapshot_and_options_of_a_package_are_refused(bench):
+def test_replay_package_of_a_snapshot_with_another_schema_is_refused_and_not_written(bench):
     wrong = os.path.join(bench.directory, "wrong.json")
     with open(wrong, "w", encoding="utf-8") as file:
         json.dump({"schema": "wp-codebox/other/v1"}, file)

@@ -14,7 +14,7 @@ DATABASE = {"id": "db", "kind": "mysql", "configuration": {"provider": "native",
             "outputs": {"host": "DB_A", "port": ["DB_P", "DB_Q"], "username": "DB_U", "password": "DB_W", "database": "DB_D", "url": "DB_L"}}
 MISSING = "mariadbd is not installed; run: apt-get install mariadb-server"
 
-#: PHP that connects to the database with the service's outputs.
+#: PHP that connects to the database with the variables that `outputs` of the service names.
 CONNECT = "$db = new mysqli( getenv( 'DB_A' ), getenv( 'DB_U' ), getenv( 'DB_W' ), getenv( 'DB_D' ), (int) getenv( 'DB_Q' ) );"
 
 #: PHP that kills the server and waits until it accepts no connection.
@@ -83,7 +83,7 @@ def test_wordpress_runs_on_mariadb_whose_transactions_roll_back(bench, on_mariad
 
 
 @pytest.mark.xdist_group("mariadb")
-def test_outputs_of_the_database_connect_and_a_wrong_password_does_not(bench, on_mariadb):
+def test_connection_data_of_the_database_service_connects_and_a_wrong_password_does_not(bench, on_mariadb):
     said = on_mariadb[1]
     must((said["outputs"], said["wrong password"]) == ("root@127.0.0.1 127.0.0.1:3306 wordpress", "1045"), "the outputs do not connect")
     plain = {**DATABASE, "configuration": {"rootAuthentication": "empty-password"}}
@@ -122,7 +122,7 @@ def test_killed_database_fails_its_step_and_ends_the_run(bench, on_mariadb):
     must((said["kills another program"], said["last"]) == ("killed", "reached"), f"{said}")
 
 
-def test_database_comes_back_from_a_checkpoint(bench):
+def test_checkpoint_restore_brings_back_changed_and_dropped_database_tables(bench):
     def checkpoint(operation):
         return {"command": f"wp-codebox.checkpoint-{operation}", "args": ["name=a"]}
 
@@ -164,7 +164,7 @@ def test_http_service_answers_and_records_requests(bench):
     must(rows[0]["headers"]["x-shop"] == "7", f"{rows[0]}")
 
 
-def test_smtp_service_is_the_mail_capture(bench):
+def test_mail_sent_to_the_smtp_service_is_listed_by_inspect_until_reset(bench):
     service = {"id": "outbox", "kind": "smtp", "outputs": {"host": "SMTP_H", "port": "SMTP_P"}}
     send = ("add_action( 'phpmailer_init', function ( $mail ) { $mail->isSMTP(); $mail->Host = getenv( 'SMTP_H' ); $mail->Port = (int) getenv( 'SMTP_P' ); } );"
             "echo wp_mail( 'buyer@example.org', 'Your order', 'Thanks' ) ? 'sent' : 'lost';")

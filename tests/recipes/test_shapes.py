@@ -1,4 +1,4 @@
-"""Recipes in the style of other people's: a plugin, a theme, a benchmark, a network of sites and a seeded site."""
+"""Recipes as other projects write them: for a plugin, a theme, a benchmark, a network of sites and a seeded site."""
 
 import io
 import json
@@ -50,7 +50,7 @@ def printed(answer):
     return json.loads(recipes.executions(answer, "steps")[-1]["stdout"])
 
 
-def test_plugin_recipe_with_mounts_at_many_paths_runs_unedited(bench):
+def test_plugin_recipe_with_mounts_packages_and_overlays_at_many_paths_runs(bench):
     inputs = {
         "workspaces": [{"target": "//workspace//tool/", "seed": {"type": "directory", "source": "./tool"}}],
         "mounts": [{"source": "./harness", "target": "/harness"}, {"source": "./must", "target": f"//wordpress//wp-content/mu-plugins/"},
@@ -123,7 +123,7 @@ is_plugin_active( 'text/text.php' ), file_get_contents( '{CONTENT}/x/sub/b.txt' 
     must(opened.json["plan"]["policy"]["network"]["presets"] == ["wporg-readonly"], str(opened))
 
 
-def test_bench_recipe_runs_with_the_nearest_wordpress_and_says_so(bench):
+def test_recipe_for_a_missing_wordpress_version_runs_with_the_nearest_one_only_if_asked_and_gives_a_notice(bench):
     files(bench, "nearest", {"measured/measured.php": plugin("Measured")})
     workloads = [{"id": "sum", "code": "array_sum( range( 1, 100 ) );"}]
     step = {"command": "wordpress.bench", "args": ["plugin-slug=measured", "iterations=2", f"workloads-json={json.dumps(workloads)}"]}

@@ -77,7 +77,7 @@ def test_zip_archive_is_installed_as_plugin(bench):
     must(document["validation"]["issues"][0]["code"] == "invalid-source-sha256", str(document["validation"]))
 
 
-def test_archive_without_required_digest_is_refused(bench):
+def test_archive_without_sha256_is_refused_if_the_environment_requires_it(bench):
     path = archive(bench, "digest", [("packed/packed.php", PLUGIN)])
     with open(path, "rb") as file:
         sha256 = hashlib.sha256(file.read()).hexdigest()
@@ -91,7 +91,7 @@ def test_archive_without_required_digest_is_refused(bench):
     recipes.run(bench, recipe, environment=required).expect(0)
 
 
-def test_archive_with_escaping_paths_links_or_bomb_is_refused(bench):
+def test_archive_with_escaping_or_duplicate_paths_a_symlink_or_a_zip_bomb_is_refused(bench):
     """Each archive also contains `good`, the only file of an archive that is accepted."""
     good = ("packed/packed.php", PLUGIN)
     hostile = {
@@ -137,7 +137,7 @@ def test_plugin_that_fails_activation_fails_the_run(bench):
     must("PHP was ended while the plugin broken/broken.php was activated" in answer.stdout, str(answer))
 
 
-def test_recipe_settings_reach_wordpress_and_php(bench):
+def test_php_ini_wp_config_and_environment_settings_of_a_recipe_take_effect(bench):
     runtime = {"php": {"memoryLimit": "333M", "maxExecutionTime": 77, "iniEntries": {"precision": 9, "user_agent": "A; b=c"}},
                "wpConfigDefines": {"WP_DEBUG": True, "MY_TEXT": "it's", "MY_NUMBER": 3, "MY_NULL": None}}
     code = "echo wp_json_encode( array( ini_get( 'memory_limit' ), ini_get( 'max_execution_time' ), ini_get( 'precision' ), ini_get( 'user_agent' ), WP_DEBUG, MY_TEXT, MY_NUMBER, MY_NULL, getenv( 'REGION' ) ) );"

@@ -1,4 +1,4 @@
-"""Workloads: one document in, one document out."""
+"""`run-wordpress-workload`: reads one JSON document with steps and prints one with their results."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def run(bench, workload, *more):
     return done.returncode, answer, done.stderr
 
 
-def test_workload_runs_its_steps_and_inputs_and_answers_one_document(bench):
+def test_workload_runs_its_steps_with_its_inputs_and_prints_one_result_document(bench):
     directory = os.path.join(bench.directory, "workload-data")
     os.makedirs(directory, exist_ok=True)
     with open(os.path.join(directory, "a.txt"), "w", encoding="utf-8") as file:
@@ -68,7 +68,7 @@ def test_workload_step_that_fails_makes_the_workload_fail_with_its_error(bench):
     must(first["command"] == "wordpress.wp-cli" and first["index"] == 0 and first["message"], str(first))
 
 
-def test_workload_that_cannot_run_names_the_member_and_starts_nothing(bench):
+def test_invalid_or_unsupported_workload_is_refused_with_the_path_of_the_wrong_member(bench):
     good = [php("echo 1;")]
     for workload, wanted, path in (
         ("{", "failed", "$"),

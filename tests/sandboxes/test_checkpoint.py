@@ -23,7 +23,7 @@ def checkpoint(operation, *args):
 
 
 def commands(bench, *calls, **changes):
-    """Runs registry commands in one guest; returns the client and the result."""
+    """Runs commands such as `wordpress.wp-cli` in one guest; returns the client and the result."""
     talk = SupervisorClient(bench, "true", task=None, commands=list(calls), **changes)
     talk.request["agent"] = None
     talk.spawn().accepted()

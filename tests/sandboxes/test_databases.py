@@ -23,7 +23,7 @@ def ended(box):
     call(box.bench, "destroy", box.id)
 
 
-def test_snapshot_of_a_sandbox_on_mariadb_has_its_data_and_works_after_a_kill(bench):
+def test_snapshot_of_a_sandbox_on_mariadb_restores_its_data_also_after_the_server_was_killed(bench):
     remove_snapshots(bench)
     box = on_mariadb(bench)
     try:
@@ -60,7 +60,7 @@ def test_two_sandboxes_at_once_do_not_see_each_others_data(bench):
         ended(other)
 
 
-def test_work_and_check_guest_of_an_agent_have_a_database_each(bench):
+def test_agent_guest_and_check_guest_have_separate_databases(bench):
     source = bench.source("service-agent")
     add = 'wp option update made-by agent; echo "<?php // changed" > plugin.php'
     answer = bench.call("run", "--service", "mysql", "--mount", f"{source}:/workspace/p", "--goal", "Change it", "--agent-command", f"sh -ec '{add}'",

@@ -227,7 +227,7 @@ def test_sandbox_reset_runs_the_setup_of_its_profile_again(bench):
     box.end()
 
 
-def test_sandbox_reset_creates_the_site_seeds_of_its_request_again(bench):
+def test_sandbox_reset_imports_the_site_seeds_again(bench):
     fixture = {"schema": "wp-codebox/site-seed-fixture/v1", "options": {"seeded": "yes"}}
     seed = {"name": "parent", "scopes": {"options": {"names": ["seeded"]}}, "content": json.dumps(fixture)}
     client = SupervisorClient(bench, "true", task=None, seeds=[seed], hold={"ttl_ms": 540_000, "max_ttl_ms": 540_000})
@@ -260,7 +260,7 @@ def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(ben
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
 
 
-def test_profile_that_this_host_does_not_meet_is_valid_and_refused_by_create(bench):
+def test_profile_whose_requirements_this_host_does_not_meet_is_valid_and_refused_by_sandbox_create(bench):
     """`sandbox create` starts native sandboxes on this host, which has no region and the id `local`."""
     source = bench.source("sandbox-plugin")
     base = "id: a\nversion: 1.0.0\nworkspace: { access: rw, target: /workspace/plugin }\n"

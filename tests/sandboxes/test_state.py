@@ -26,7 +26,7 @@ def files_of_other_owners(bench, *names):
     found = []
     for directory, directories, files in os.walk(os.path.join(bench.state, "sites", *names)):
         for path in (os.path.join(directory, name) for name in directories + files):
-            # Files that are replaced during the scan disappear under their first name.
+            # A file that is renamed during the scan no longer exists under its old name.
             with contextlib.suppress(FileNotFoundError):
                 found += [path] if os.lstat(path).st_uid != owner else []
     return found

@@ -88,7 +88,7 @@ class Service:
         self.profile("profile.test")
 
     def profile(self, name, extension="native", more="", source=None):
-        """Writes a profile with this id; without an extension it is routed."""
+        """Writes a profile with this id; without an extension the service chooses one (routing)."""
         path = os.path.join(self.state, "profiles", f"{name}.yaml")
         with open(path, "w", encoding="utf-8") as file:
             pinned = f"extension: {extension}\n" if extension else ""

@@ -106,7 +106,7 @@ def test_token_without_the_scope_cannot_learn_that_a_sandbox_exists(service):
     service.delete(f"/v1/sandboxes/{sandbox}")
 
 
-def test_revoked_and_expired_tokens_are_refused_and_a_token_is_printed_once(service):
+def test_revoked_token_is_refused_and_neither_list_nor_stored_files_contain_its_secret(service):
     token = service.token("sandboxes:read", actor="agt:short")
     service.get("/v1/sandboxes", token=token).expect(200)
     listed = service.bench.call("token", "list", "--state", service.state, "--json").expect(0)
@@ -117,7 +117,7 @@ def test_revoked_and_expired_tokens_are_refused_and_a_token_is_printed_once(serv
     service.get("/v1/sandboxes", token=token).expect(401, code="wp_codebox_service_token_required")
 
 
-def test_secret_reaches_only_the_bridge_and_is_read_from_a_file_of_the_owner(service):
+def test_profile_secret_is_read_from_its_file_and_is_in_neither_the_guest_nor_another_file(service):
     more = "network: { default: deny, egress: [api.example.org] }\nsetup:\n  secret_refs:\n    - { name: SHOP_API_KEY, hosts: [api.example.org] }\n"
     service.profile("profile.secret", more=more)
     missing = service.post("/v1/sandboxes", {"profile": "profile.secret"}, headers={"Prefer": "wait=240"})
@@ -138,6 +138,6 @@ def test_secret_reaches_only_the_bridge_and_is_read_from_a_file_of_the_owner(ser
     service.delete(f"/v1/sandboxes/{sandbox}")
 
 
-def test_caller_may_mount_only_directories_that_the_operator_opened(bench, service):
+def test_mount_of_the_state_directory_of_the_service_is_denied(bench, service):
     refused = service.post("/v1/sandboxes", {"profile": "profile.test", "workspace": {"source": service.state}}, headers={"Prefer": "wait=240"})
     must("wp_codebox_mount_denied" in str(refused), f"{refused}")

@@ -21,7 +21,7 @@ def files(sandbox, path=FILE):
     return f"/v1/sandboxes/{sandbox}/files{urllib.parse.quote(path)}"
 
 
-def test_sandbox_is_created_used_and_destroyed_twice(api):
+def test_sandbox_runs_a_program_and_its_second_deletion_is_accepted(api):
     made = api.create(consumer={"actor": "atm", "harness": "suite", "job_id": "7"}, scope="agent", ttl="9m")
     must(made["schema"] == "wp-codebox/service-sandbox/v1" and made["scope"] == "agent", f"{made}")
     must(made["consumer"]["job_id"] == "7", f"{made}")
@@ -40,7 +40,7 @@ def test_sandbox_is_created_used_and_destroyed_twice(api):
     api.post(f"/v1/sandboxes/{sandbox}/exec", {"argv": ["true"]}).expect(409)
 
 
-def test_files_go_in_and_out_and_a_stale_digest_changes_nothing(api):
+def test_file_is_written_read_and_deleted_and_a_write_with_a_stale_digest_is_refused(api):
     sandbox = api.create()["id"]
     put = api.put(files(sandbox), b"one\0two\xff", headers={"Content-Type": "application/octet-stream"}).expect(200)
     got = api.get(files(sandbox)).expect(200)
@@ -114,7 +114,7 @@ def test_setup_that_fails_makes_the_sandbox_fail_with_the_reason(api):
     must("exited with 7" in seen["reason"], f"{seen}")
 
 
-def test_events_name_every_state_with_its_actor(api):
+def test_events_contain_every_state_change_of_a_sandbox_in_order(api):
     sandbox = api.create()["id"]
     api.delete(f"/v1/sandboxes/{sandbox}")
     api.await_state(sandbox, "destroyed")

@@ -99,7 +99,7 @@ def host(environment, bench, user, runner):
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_tool_in_a_guest_of_its_own_answers_and_changes_its_directory_only_when_asked(environment, bench, user):
+def test_wasi_tool_with_wrapper_launcher_changes_its_directory_only_with_option_write(environment, bench, user):
     with open(os.path.join(os.environ["WASI_MODULES"], "text_replace.wasm"), "rb") as file:
         module = file.read()
     with host(environment, bench, user, pathlib.Path(os.environ["WASI_RUNNER"])) as tools:

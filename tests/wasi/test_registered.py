@@ -61,7 +61,7 @@ def registered(environment):
 
 
 @pytest.mark.parametrize("wrapper", ["none", "bubblewrap", "gvisor", "launcher"])
-def test_tools_run_shows_the_change_and_writes_it_only_when_asked(registered, wrapper):
+def test_tools_run_shows_the_change_and_writes_it_only_with_option_write(registered, wrapper):
     directory = registered.place / f"plugin-{wrapper}"
     directory.mkdir()
     (directory / "plugin.php").write_text(BEFORE)
