@@ -192,7 +192,7 @@ REFUSED = {
         'depends on "b"', "name workers of this plan", lambda w: w.fanout({"id": "a", "goal": "g", "dependsOn": ["b"]})),
     "wp_codebox_fanout_concurrency_invalid": Case("concurrency", "must be a whole number from 1 to", lambda w: w.fanout({"id": "a", "goal": "g"}, concurrency=0)),
     "wp_codebox_config_invalid": Case(
-        "config.json", "wp-codebox config --help names its members", lambda w: w.call("config", environment={"WP_CODEBOX_CONFIG": w.file("config.json", {"stat": "/x"})})),
+        "config.json", "wp-codebox config --help describes this file", lambda w: w.call("config", environment={"WP_CODEBOX_CONFIG": w.file("config.json", {"stat": "/x"})})),
     "wp_codebox_state_dir_invalid": Case("/none does not exist", "install -d -m 0700", lambda w: w.call("runs", "list", "--state", "/none")),
     "wp_codebox_wordpress_unavailable": Case("WordPress 1.2.3", "wp-codebox wordpress install 1.2.3", lambda w: w.cores("use", "1.2.3")),
     "wp_codebox_wordpress_invalid": Case("wp-load.php is missing", "must be at the top level", lambda w: w.cores("install", w.folder("empty"))),
@@ -397,7 +397,7 @@ FAILED = {
     "wp_codebox_guest_ids_exhausted": Case("guest ids from", "wait until a sandbox ends", guest_ids_exhausted),
     "wp_codebox_check_failed": Case("check `false`", "read the output of the check", lambda w: w.agent("true", "--check", "false")),
     "wp_codebox_secret_in_patch": Case("key.txt", "remove it and run again", secret_in_patch),
-    "wp_codebox_bundle_write_failed": Case("/dev/null/out", "name a directory that this user may write", lambda w: w.agent("true", "--artifacts", "/dev/null/out")),
+    "wp_codebox_bundle_write_failed": Case("/dev/null/out", "artifacts directory that this user may write", lambda w: w.agent("true", "--artifacts", "/dev/null/out")),
     "wp_codebox_internal": Case(
         "/none/answer.json", "name a file in a directory that exists",
         lambda w: w.task("agent-sandbox-run", {"goal": "g", "agent_command": "true"}, "--result-file", "/none/answer.json")),
@@ -409,13 +409,13 @@ FAILED = {
     "wp_codebox_artifact_untrusted": Case("not signed by this host", "run the task on this host", artifact_untrusted),
     "wp_codebox_approved_files_missing": Case(
         "approves no file", "name at least one", lambda w: w.call("artifacts", "apply-preflight", "--bundle", w.changed()[2], "--state", w.bench.state)),
-    "wp_codebox_approved_files_invalid": Case('"c.txt"', "wp-codebox diff --stat lists them", lambda w: w.apply(*w.changed()[:2], "--file", "c.txt")),
+    "wp_codebox_approved_files_invalid": Case('"c.txt"', "wp-codebox diff --stat lists the changed files", lambda w: w.apply(*w.changed()[:2], "--file", "c.txt")),
     "wp_codebox_apply_conflict": Case("lib/a.txt", "run again on the current files", apply_conflict),
     "wp_codebox_apply_syntax_invalid": Case(
         '"plugin.php" is not valid PHP', "apply only the other files", lambda w: w.apply(*w.changed("echo 'function (' >> plugin.php")[:2])),
     "wp_codebox_apply_failed": Case("create a directory in the target", "remount the file system", apply_failed),
     "wp_codebox_apply_undone": Case("apply_", "name an older change", apply_undone),
-    "wp_codebox_apply_target_mismatch": Case("not this directory", "name one with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
+    "wp_codebox_apply_target_mismatch": Case("not this directory", "to change with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
 }
 
 

@@ -25,18 +25,18 @@ const REQUIREMENTS: &[(&str, &str)] = &[
     ),
     (
         "Current PHP version",
-        "--php FILE gives the guest another PHP",
+        "choose another PHP program for the sandbox with --php FILE",
     ),
     (
         "Current WordPress version",
-        "--wp VERSION chooses another WordPress; `wp-codebox wordpress list` lists them",
+        "choose another WordPress with --wp VERSION; `wp-codebox wordpress list` lists the versions",
     ),
 ];
 
 /// Whether the mounted plugins and themes are activated.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ActivationArgs {
-    /// Do not activate a plugin or theme whose guest path this command chose.
+    /// Do not activate the plugins and themes that are mounted without a guest path.
     #[arg(long)]
     pub no_activate: bool,
 }
@@ -218,12 +218,12 @@ mod tests {
             ),
             (
                 "Error: Current PHP version does not meet minimum requirements for Sky.",
-                Some("--php FILE gives the guest another PHP"),
+                Some("choose another PHP program for the sandbox with --php FILE"),
             ),
             (
                 "Error: Current WordPress version (6.9) does not meet minimum requirements for Sky.",
                 Some(
-                    "--wp VERSION chooses another WordPress; `wp-codebox wordpress list` lists them",
+                    "choose another WordPress with --wp VERSION; `wp-codebox wordpress list` lists the versions",
                 ),
             ),
             ("Error: Call to undefined function shop()", None),

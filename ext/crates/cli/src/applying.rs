@@ -83,7 +83,7 @@ pub(crate) fn apply(
         .patch_sha256
         .is_some_and(|patch| patch != ready.patch_sha256)
     {
-        let message = "the approved patch differs from the patch of the bundle; run a new preflight and approve its result";
+        let message = "the approved patch differs from the patch of the bundle; check the bundle again and approve what the new check shows";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
     }
     let mut targets = Vec::new();
@@ -124,7 +124,7 @@ pub(crate) fn new_id(kind: &str) -> Result<ApplyId, ErrorBody> {
 fn elsewhere(mount: &str) -> ErrorBody {
     let message =
         format!("it is not known which directory of this host the run mounted at {mount}");
-    ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name one with --to")
+    ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name the directory with --to")
 }
 
 /// Checks the syntax of a PHP file with the configured PHP, without php.ini. PHP reads the file

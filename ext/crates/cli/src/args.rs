@@ -110,14 +110,14 @@ pub(crate) enum Command {
     Test(daily::TestArgs),
     /// Run the project's PHPUnit tests, in one sandbox or divided among several.
     Phpunit(Box<PhpunitArgs>),
-    /// Run a program in a held sandbox, connected to your terminal or pipes.
+    /// Run a program in a sandbox that is kept running, connected to your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
-    /// Start a WordPress sandbox and hold it for a while.
+    /// Start a WordPress sandbox and keep it running for a while.
     Boot(Box<BootArgs>),
-    /// Validate and plan recipes.
+    /// Validate recipes, or show what they would do.
     #[command(subcommand)]
     Recipe(RecipeCommand),
-    /// Run a recipe in a fresh sandbox and write its bundle.
+    /// Run a recipe, a JSON file with steps, in a fresh sandbox and write its bundle.
     RecipeRun(Box<RecipeRunArgs>),
     /// Run the commands of one JSON document in a fresh sandbox and print one JSON document.
     RunWordpressWorkload(Box<WorkloadArgs>),
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     /// Run several agent tasks, each in its own sandbox.
     #[command(visible_alias = "run-agent-task-batch")]
     AgentSandboxBatch(BatchArgs),
-    /// Run workers with dependencies and aggregate their results.
+    /// Run agent tasks that may depend on each other, and aggregate their results.
     #[command(visible_alias = "run-agent-task-fanout")]
     AgentFanout(FanoutArgs),
     /// Create long-lived sandboxes, snapshot and restore them, and destroy them.
@@ -168,7 +168,8 @@ pub(crate) enum Command {
     /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),
-    /// Show or close the preview of a held run.
+    /// Show or close the preview of a run: the address of its site while the sandbox is kept
+    /// running.
     #[command(subcommand)]
     PreviewLease(LeaseCommand),
     /// List the agents with presets and whether their programs are installed.
@@ -187,9 +188,9 @@ pub(crate) enum Command {
     /// Install, list and choose WordPress versions for sandboxes.
     #[command(subcommand)]
     Wordpress(super::wordpress::WordpressCommand),
-    /// Synchronize files between a local directory and a held sandbox.
+    /// Synchronize files between a local directory and a sandbox that is kept running.
     Sync(SyncArgs),
-    /// Remove leftovers of runs: settled run directories, scratch directories of dead runs,
+    /// Remove leftovers of runs: directories of ended runs, scratch directories of crashed runs,
     /// unfinished bundles, unused templates and empty cgroups. Removes bundles only with
     /// --artifacts-max-age.
     Gc(GcArgs),
@@ -258,8 +259,8 @@ pub(crate) struct BundleArgs {
     #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
     pub bundle: PathBuf,
     /// State directory whose key counts as this host's key; fails if a directory given here has no
-    /// key. With a key, `apply-preflight` rejects bundles with other signatures, like an apply
-    /// does. [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
+    /// key. With a key, `apply-preflight` rejects bundles that no trusted key signed, like an
+    /// apply does. [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
@@ -336,10 +337,10 @@ Examples:
 
 Exit status: 0, or 1 when something could not be removed.")]
 pub(crate) struct GcArgs {
-    /// Remove settled runs and templates that were not used for this time, such as 12h or 7d.
+    /// Remove ended runs and templates that were not used for this time, such as 12h or 7d.
     #[arg(long, value_name = "AGE", default_value = "30d")]
     pub max_age: String,
-    /// Maximum total size of the settled runs of each site; the oldest beyond it are removed: bytes,
+    /// Maximum total size of the ended runs of each site; the oldest beyond it are removed: bytes,
     /// or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub max_bytes: Option<String>,
@@ -354,14 +355,15 @@ pub(crate) struct GcArgs {
     /// a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub snapshots_max_bytes: Option<String>,
-    /// Number of applied changes of each site that can still be undone. Older ones are forgotten.
+    /// Number of applied changes of each site that can still be undone; the undo data of older ones
+    /// is removed.
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub changes: usize,
-    /// Also forget applied changes older than this.
+    /// Also remove the undo data of applied changes older than this.
     #[arg(long, value_name = "AGE", default_value = "90d")]
     pub changes_max_age: String,
-    /// Maximum total size of the old contents of applied changes of each site; the oldest beyond it
-    /// are forgotten: bytes, or a number with K, M or G.
+    /// Maximum total size of the old file contents that each site stores to undo applied changes;
+    /// the oldest beyond it are removed: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub changes_max_bytes: String,
     /// List what would be removed without removing it.

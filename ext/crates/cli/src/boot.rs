@@ -25,7 +25,7 @@ const SETUP: u64 = 10 * 60_000;
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The sandbox outlives this command: it ends after the hold time or with `wp-codebox runs cancel`.
+The sandbox outlives this command: it ends after the time of --hold or with `wp-codebox runs cancel`.
 
 Examples:
   wp-codebox boot --wordpress /srv/site --hold 30m --memory 2G --disk 1G
@@ -42,7 +42,7 @@ pub(crate) struct BootArgs {
     /// validate-blueprint`.
     #[arg(long, value_name = "FILE|JSON")]
     pub blueprint: Option<String>,
-    /// Time to hold the sandbox: seconds, or a number with s, m or h.
+    /// Time to keep the sandbox running: seconds, or a number with s, m or h.
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub hold: String,
     /// Runtime policy: a JSON file or JSON text. [default: no network, no secrets]
@@ -169,7 +169,7 @@ fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
             let message = format!("the blueprint contains an unsupported part: {first}");
             Err(ErrorBody::new(ErrorCode::RecipeInvalid, message)
                 .with("issues", refused)
-                .hint("wp-codebox validate-blueprint names every part"))
+                .hint("wp-codebox validate-blueprint lists every unsupported part"))
         }
     }
 }

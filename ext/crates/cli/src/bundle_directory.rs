@@ -12,7 +12,7 @@ pub(crate) fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
             ErrorCode::ArtifactNotFound,
             format!("the bundle {} cannot be opened: {why}", bundle.display()),
         )
-        .hint("name the directory of a bundle: `wp-codebox runs artifacts RUN` shows that of a run")
+        .hint("name the directory of a bundle: `wp-codebox runs artifacts RUN` shows where the bundle of a run is")
     };
     let path = bundle.canonicalize().map_err(|e| fail(e.to_string()))?;
     let dir = Dir::open(&path).map_err(|e| fail(e.to_string()))?;

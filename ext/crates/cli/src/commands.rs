@@ -63,7 +63,7 @@ fn title(group: CommandGroup) -> &'static str {
     match group {
         CommandGroup::Core => "Programs, PHP, requests, tests",
         CommandGroup::Checkpoint => "State of the sandbox",
-        CommandGroup::State => "Single things of the site",
+        CommandGroup::State => "Reading and changing one object of the site",
         CommandGroup::Discovery => "What the site has",
         CommandGroup::Observation => "Measuring requests",
         CommandGroup::Benchmark => "Measuring workloads",

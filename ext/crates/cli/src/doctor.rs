@@ -236,7 +236,7 @@ fn wordpress(settings: &Settings) -> Check {
         return ok(ID, format!("{version} at {}", directory.display()));
     }
     Check {
-        fix: Some("set a directory that contains WordPress, with wp-includes in it".to_owned()),
+        fix: Some("point --wordpress or WP_CODEBOX_WORDPRESS at a directory with WordPress, which has wp-includes in it".to_owned()),
         ..Check::new(
             ID,
             Status::Error,

@@ -43,9 +43,9 @@ Examples:
 
 Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up, 141 \
 when nobody reads its output any more, 1 when its output cannot be written or the sandbox refuses \
-it, 125 when the program is not there or the sandbox cannot be reached.")]
+it, 125 when the program does not exist or the sandbox cannot be reached.")]
 pub(crate) struct ExecArgs {
-    /// Id of the run that holds the sandbox, or a unique prefix of the id.
+    /// Id of the run whose sandbox is kept running, or a unique prefix of the id.
     #[arg(value_name = "RUN")]
     pub run: String,
     /// Program and arguments; run without a shell.
@@ -63,10 +63,11 @@ pub(crate) struct ExecArgs {
     /// Time limit after which the program is killed, such as 500ms, 90s or 15m.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Let the program continue when this command exits; its output is in the journal then.
+    /// Let the program continue when this command exits; `runs events` then shows its output.
     #[arg(long)]
     pub leave: bool,
-    /// Name of the user or program that makes the request, for the journal. [default: cli:$USER]
+    /// Name of the user or program that makes the request, for the events of the run. [default:
+    /// cli:$USER]
     #[arg(long, visible_alias = "user-actor", value_name = "NAME")]
     pub actor: Option<String>,
     #[command(flatten)]

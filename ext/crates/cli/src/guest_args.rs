@@ -7,7 +7,7 @@ use wp_codebox_contracts::{GitChoice, Service, ServiceKind};
 /// Storage of the run and format of the output.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// Partition of the state directory in which the bundle is stored.
+    /// Part of the state directory, sites/ID, in which the bundle is stored.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct GuestArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServiceArgs {
     /// Server in the guest: mysql, redis, smtp or http; may be repeated. With mysql the guest's
-    /// WordPress uses MariaDB in place of SQLite; needs the package mariadb-server.
+    /// WordPress uses MariaDB in place of SQLite; needs the package mariadb-server on this host.
     #[arg(long = "service", value_name = "KIND", value_parser = ["mysql", "redis", "smtp", "http"])]
     pub services: Vec<String>,
 }

@@ -78,7 +78,8 @@ fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorB
     words.iter().try_fold(root, |at, word| {
         at.find_subcommand(word).ok_or_else(|| {
             let message = format!("{} has no subcommand {word:?}", at.get_name());
-            ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox --help lists them")
+            ErrorBody::new(ErrorCode::InputInvalid, message)
+                .hint("wp-codebox --help lists the commands")
         })
     })
 }

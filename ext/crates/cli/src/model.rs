@@ -149,7 +149,7 @@ pub(super) fn read(
     let endpoint = endpoint(task, host, name, url)?;
     let key = host.model_key_env.as_deref().map(key).transpose()?;
     let hint = |error: ErrorBody| {
-        error.hint("the fields are set by --model, --model-url, --provider, --model-… and --max-…")
+        error.hint("these values come from --model, --model-url, --provider, --model-… and --max-…")
     };
     let agent = match Worker::of(task) {
         Worker::BuiltIn => {

@@ -12,9 +12,9 @@ use wp_codebox_supervisor::{default_policy, preset};
 /// Network access of the guest when no policy is given.
 #[derive(Debug, Default, Args)]
 pub(crate) struct NetworkArgs {
-    /// Host that the guest may reach through the egress bridge, on ports 80 and 443 or a given
-    /// port; may be repeated. Without this option and --network-preset the guest has no network
-    /// access.
+    /// Host that the guest may reach, through a proxy on this host (egress bridge), on ports 80 and
+    /// 443 or a given port; may be repeated. Without this option and --network-preset the guest has
+    /// no network access.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
     pub allow_host: Vec<String>,
     #[arg(long, value_name = "NAME", conflicts_with = "policy", help = preset_help())]

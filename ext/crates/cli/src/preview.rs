@@ -21,13 +21,13 @@ const HEADING: &str = "Preview";
 /// Preview of the site while the sandbox is held.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PreviewArgs {
-    /// Hold the sandbox for this time after its work, with its site on an address of this host,
-    /// such as 90s or 15m; at most an hour unless $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS allows more.
-    /// Visitors' changes in the database are lost with the sandbox; their changes in mounts are
-    /// part of its change.
+    /// Keep the sandbox running for this time after its work, with its site on an address of this
+    /// host, such as 90s or 15m; at most an hour unless $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS allows
+    /// more. Visitors' changes in the database are lost with the sandbox; their changes in mounts
+    /// are part of its change.
     #[arg(long, value_name = "DURATION", group = "preview_time", help_heading = HEADING)]
     pub preview_hold: Option<String>,
-    /// The hold time in seconds; s, m and h are accepted too.
+    /// The time of --preview-hold in seconds; s, m and h are accepted too.
     #[arg(long, value_name = "SECONDS", group = "preview_time", help_heading = HEADING)]
     pub preview_hold_seconds: Option<String>,
     /// Wait until the hold time is over, as commands that do not detach do anyway.
@@ -79,7 +79,7 @@ pub(crate) fn check(args: &PreviewArgs, waits: Waits) -> Result<(), ErrorBody> {
     }
     if args.preview_lease.is_some() {
         return refused(
-            "--preview-lease: no process of its own holds a preview; start the sandbox with `wp-codebox boot` or `wp-codebox run --detach` and --preview-hold-seconds, then use `wp-codebox preview-lease status|release`",
+            "--preview-lease: a preview has no process of its own, because its run serves it; start the sandbox with `wp-codebox boot` or `wp-codebox run --detach` and --preview-hold-seconds, then use `wp-codebox preview-lease status|release`",
         );
     }
     if args.preview_hold_blocking && waits == Waits::UntilReady {
@@ -173,11 +173,13 @@ impl PreviewArgs {
         };
         let longest = longest()?;
         if ttl_ms < 1000 {
-            return Err(invalid("a preview must be held for at least one second"));
+            return Err(invalid("a preview must stay open for at least one second"));
         }
         if ttl_ms > longest * 1000 {
-            let why = format!("a preview can be held for {longest} seconds at most");
-            return Err(invalid(&why).hint(format!("the host may allow up to a day with {BOUND}")));
+            let why = format!("a preview can stay open for {longest} seconds at most");
+            return Err(invalid(&why).hint(format!(
+                "the environment variable {BOUND} allows up to a day"
+            )));
         }
         Ok(Some(ttl_ms))
     }

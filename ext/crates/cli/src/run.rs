@@ -176,7 +176,7 @@ pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String,
             format!("cannot copy the bundle to {}: {e}", target.display()),
         )
         .hint(format!(
-            "name a directory that this user may write; the bundle stays in {}",
+            "choose an artifacts directory that this user may write (--artifacts); the bundle stays in {}",
             bundle.display()
         ))
     };

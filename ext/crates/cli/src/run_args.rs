@@ -83,8 +83,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
     /// Secret from the environment variable NAME of this command: the guest's variable NAME
-    /// contains a placeholder, and the egress bridge sends the value to these allowed hosts only;
-    /// may be repeated.
+    /// contains a placeholder, which the egress bridge replaces by the value in requests to these
+    /// allowed hosts only; may be repeated.
     #[arg(long = "secret-env", value_name = "NAME=HOST[:PORT][,HOST...]")]
     pub secret_env: Vec<String>,
     /// Also copy the bundle to DIR/<run id>.
@@ -109,24 +109,24 @@ pub(crate) struct RunArgs {
     /// Report renames as git renames.
     #[arg(long)]
     pub find_renames: bool,
-    /// Additional process wrapper around the launcher; it never replaces the launcher's isolation.
+    /// Additional sandbox program around the launcher, whose own isolation of the guest stays on.
     #[arg(long, value_name = "KIND", value_parser = ["none", "bubblewrap", "gvisor"], default_value = "none")]
     pub outer_sandbox: String,
-    /// Program of the process wrapper. [default: bwrap or runsc in /usr/bin, /usr/local/bin or
-    /// /bin]
+    /// Path of the program for --outer-sandbox. [default: bwrap or runsc in /usr/bin, /usr/local/bin
+    /// or /bin]
     #[arg(long, value_name = "FILE")]
     pub outer_sandbox_program: Option<PathBuf>,
-    /// Continue without the process wrapper if its program is missing; the result states so.
+    /// Continue without the program for --outer-sandbox if it is missing; the result states so.
     #[arg(long)]
     pub outer_sandbox_optional: bool,
-    /// Hold the sandbox for this time after its command, for `wp-codebox exec`, such as 90s, 15m or
-    /// 4h.
+    /// Keep the sandbox running for this time after its command, for `wp-codebox exec`, such as
+    /// 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION")]
     pub hold: Option<String>,
     /// Longest hold time including all extensions. [default: the time of --hold]
     #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_max: Option<String>,
-    /// End the held sandbox after this time without use.
+    /// During --hold, end the sandbox after this time without use.
     #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_idle: Option<String>,
     /// Do not wait for the end: print the id of the run and exit. `runs get` and `runs artifacts`
@@ -143,7 +143,8 @@ pub(crate) struct RunArgs {
     pub follow_up: FollowUpArgs,
     #[command(flatten)]
     pub placement: PlacementArgs,
-    /// Key under which a repeated request of this submitter is the same run.
+    /// Key of the request: repeated with the same key, it follows the same run and starts no second
+    /// one.
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
     /// Without --mount, mount the project around the current directory, whatever it is.

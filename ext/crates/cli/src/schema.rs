@@ -102,7 +102,7 @@ fn schema(name: &str) -> Result<Value, ErrorBody> {
         .ok_or_else(|| {
             let message = format!("there is no schema {name:?}");
             ErrorBody::new(ErrorCode::InputInvalid, message)
-                .hint("wp-codebox schema --list shows them")
+                .hint("wp-codebox schema --list shows all schemas and tools")
         })
 }
 
@@ -110,7 +110,8 @@ fn schema(name: &str) -> Result<Value, ErrorBody> {
 fn tool(name: &str) -> Result<Value, ErrorBody> {
     let found = builtin_tool(name).ok_or_else(|| {
         let message = format!("there is no tool {name:?}");
-        ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox schema --list shows them")
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+            .hint("wp-codebox schema --list shows all schemas and tools")
     })?;
     Ok(json!({
         "schema": schema_id::JSON_SCHEMA,

@@ -55,8 +55,8 @@ pub(crate) struct SourceArgs {
 /// Arguments of `bench compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Both results must have the same scenarios. A bundle with several results needs an index; without \
-one its first result is used, and the output says so. With --json the output is \
+Both results must have the same scenarios. --baseline-index and --candidate-index choose one of \
+several results; without them the first is used, and the output says so. With --json the output is \
 wp-codebox/benchmark-comparison/v1: for each metric both values, their difference and the relative \
 change of the median.
 
@@ -82,10 +82,10 @@ pub(crate) struct CompareArgs {
 /// Which of several results is compared.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct IndexArgs {
-    /// Position of the baseline's result, from 0. [default: 0]
+    /// Which result of the baseline to compare, counted from 0. [default: 0]
     #[arg(long, value_name = "N")]
     pub baseline_index: Option<usize>,
-    /// Position of the candidate's result, from 0. [default: 0]
+    /// Which result of the candidate to compare, counted from 0. [default: 0]
     #[arg(long, value_name = "N")]
     pub candidate_index: Option<usize>,
 }

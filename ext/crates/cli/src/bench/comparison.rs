@@ -124,7 +124,7 @@ fn check(old: &BenchResult, new: &BenchResult) -> Result<(), ErrorBody> {
         .with("reason", "different-scenarios")
         .with("onlyBaseline", only_old)
         .with("onlyCandidate", only_new)
-        .hint("measure both with the same scenario-ids-json, or compare other results with --baseline-index and --candidate-index"))
+        .hint("measure both with the same argument scenario-ids-json, or compare other results with --baseline-index and --candidate-index"))
 }
 
 fn scenario(old: &Scenario, new: &Scenario) -> Value {

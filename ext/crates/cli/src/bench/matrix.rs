@@ -118,7 +118,7 @@ fn ready(args: &MatrixArgs, settings: &Settings, cell: Cell) -> Result<Ready, Er
         None => Ok(Ready { cell, looked }),
         Some(first) => {
             let message = format!(
-                "the recipe is not valid with {}: {}: {}",
+                "the recipe is not valid with the values {}: {}: {}",
                 cell.id, first.path, first.message
             );
             Err(ErrorBody::new(ErrorCode::RecipeInvalid, message).with("issues", json!(issues)))

@@ -135,7 +135,7 @@ fn setting(name: &str) -> Result<Setting, ErrorBody> {
         "phpVersion" | "php" => Ok(Setting::Runtime("phpVersion".to_owned())),
         name if is_variable(name) => Ok(Setting::Environment(name.to_owned())),
         name => Err(invalid(format!(
-            "a value of the dimension {name:?} would set nothing; dimensions are wp, phpVersion, arg.NAME and variables like CACHE_SIZE"
+            "the dimension {name:?} is unknown; name a dimension wp, phpVersion, arg.NAME or like an environment variable, such as CACHE_SIZE"
         ))),
     }
 }
@@ -143,7 +143,8 @@ fn setting(name: &str) -> Result<Setting, ErrorBody> {
 /// Returns all combinations with their recipes, the last dimension changing fastest.
 pub(super) fn cells(recipe: &Value, dimensions: &[Dimension]) -> Result<Vec<Cell>, ErrorBody> {
     if benchmarks(&mut recipe.clone()).is_empty() {
-        let message = format!("--recipe: it has no step {BENCH}, so a matrix has no results");
+        let message =
+            format!("--recipe: the recipe has no step {BENCH}, so its runs would measure nothing");
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     let mut all = vec![Cell {

@@ -19,35 +19,35 @@ pub(crate) enum ClusterCommand {
     Configure(ConfigureArgs),
     /// List the nodes by their last heartbeat.
     Hosts(HostsArgs),
-    /// Remove records of runs that ended long ago, and objects that no run needs.
+    /// Remove records of runs that ended long ago, and stored inputs and results that no run needs.
     Gc(GcArgs),
 }
 
 /// Arguments of `cluster setup`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each submitter gets a stream of messages with three queues for each capability, a stream of records and \
-a stream of objects. The server reserves the space of each stream. What exists and is not named stays \
-as it is, so a later call adds submitters and capabilities. With --json the output is \
-wp-codebox/cluster-setup/v1.
+Each submitter gets a stream of messages with three queues for each capability, a stream of records \
+and a stream of objects (inputs and results). The server reserves the space of each stream. What \
+exists and is not named stays as it is, so a later call adds submitters and capabilities. With \
+--json the output is wp-codebox/cluster-setup/v1.
 
 Examples:
   wp-codebox cluster setup --nats tls://nats1.example:4222 \\
     --nats-ca ca.pem --nats-credentials operator.seed \\
     --replicas 3 --capability default --submitter shop --submitter blog
 
-Exit status: 0; 1 for wrong options, and when existing bounds would become lower; 125 when the server \
-fails; 126 when the account may not create streams.")]
+Exit status: 0; 1 for wrong options, and when existing limits would become lower; 125 when the \
+server fails; 126 when the account may not create streams.")]
 pub(crate) struct SetupArgs {
     #[command(flatten)]
     pub nats: NatsArgs,
     /// Number of servers that store each message: 1, 3 or 5.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub replicas: u8,
-    /// Capability of nodes. May be repeated.
+    /// Capability that runs can require of a node, such as gpu. May be repeated.
     #[arg(long = "capability", value_name = "NAME", default_value = "default")]
     pub capabilities: Vec<String>,
-    /// Party that submits tasks. May be repeated.
+    /// Name of a host that submits runs, as in `cluster configure --submitter`. May be repeated.
     #[arg(long = "submitter", value_name = "NAME")]
     pub submitters: Vec<String>,
     /// Maximum number of waiting messages of each queue.
@@ -65,7 +65,7 @@ pub(crate) struct SetupArgs {
     /// Maximum size of one input or result in MiB. [default: 2048, or the object space if that is less]
     #[arg(long, value_name = "MIB")]
     pub object_size: Option<u64>,
-    /// Allow lower bounds and fewer replicas than there are now.
+    /// Allow lower limits and fewer replicas than the streams have now.
     #[arg(long)]
     pub shrink: bool,
     /// Print JSON on standard output.
@@ -97,7 +97,7 @@ Examples:
 
 Exit status: 0, or 1 for wrong usage.")]
 pub(crate) struct PermissionsArgs {
-    /// Kind of the party.
+    /// Kind of the account.
     #[arg(value_name = "KIND")]
     pub kind: PartyArg,
     /// Name of the node or submitter.
@@ -126,7 +126,7 @@ impl PermissionsArgs {
 /// Arguments of `cluster hosts`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A node that ends without a signal stays in the list for a day. Without options about the server the \
+A node that crashes stays in the list for a day. Without options about the server the \
 command uses the cluster of `wp-codebox cluster configure`. With --json the output is \
 wp-codebox/cluster-host-list/v1.
 
@@ -152,10 +152,11 @@ pub(crate) struct HostsArgs {
 /// Arguments of `cluster gc`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The times of the message server count. The bundles of runs are on the hosts that submitted them and \
-stay. An idempotency key can be used again when the record of its run is removed. Objects without a run \
-are seen twice before they are removed, so the command takes as long as --grace; a submission at the \
-same time uploads again what it needs. With --json the output is wp-codebox/cluster-collection/v1.
+Ages are measured with the clock of the message server. The bundles of runs are on the hosts that \
+submitted them and stay. An idempotency key can be used again when the record of its run is \
+removed. An object (a stored input or result) is removed if no run uses it now nor after --grace, \
+so the command takes that long; a submission at the same time uploads again what it needs. With \
+--json the output is wp-codebox/cluster-collection/v1.
 
 Examples:
   wp-codebox cluster gc --nats nats://127.0.0.1:4222 --submitter shop
@@ -167,13 +168,14 @@ may not remove objects of the submitter.")]
 pub(crate) struct GcArgs {
     #[command(flatten)]
     pub nats: NatsArgs,
-    /// Submitter whose records and objects are looked through.
+    /// Submitter whose records and objects are checked.
     #[arg(long, value_name = "NAME")]
     pub submitter: String,
     /// How long the records of ended runs, with their results and inputs, are kept.
     #[arg(long, value_name = "DURATION", default_value = "7d")]
     pub keep: String,
-    /// How long an object must have had no run. Longer than the largest upload takes.
+    /// How long an object must be unused before its removal. Choose more than the longest upload
+    /// takes.
     #[arg(long, value_name = "DURATION", default_value = "10m")]
     pub grace: String,
     /// Print JSON on standard output.

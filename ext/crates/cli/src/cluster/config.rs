@@ -129,7 +129,7 @@ fn check(config: &ClusterConfig) -> Result<(), ClusterConfigError> {
     }
     if nodes.is_empty() {
         return Err(invalid(
-            "nodes lists no node, so no result could be taken over",
+            "nodes lists no node, so no result would be accepted",
         ));
     }
     for row in nodes {
@@ -197,7 +197,7 @@ pub(crate) fn of_options(
 }
 
 fn node_key(row: &str) -> Result<NodeKeyRow, ErrorBody> {
-    let wrong = || input("--node-key must be NODE=SHA256, as `wp-codebox node` prints them");
+    let wrong = || input("--node-key must be NODE=SHA256, as `wp-codebox node` prints the key");
     let (node, key) = row.split_once('=').ok_or_else(wrong)?;
     Ok(NodeKeyRow {
         node: NodeName::new(node)?.to_string(),

@@ -31,24 +31,24 @@ Examples:
     --submitter shop --node-key build-1=5b16bc28...
 
 Exit status: 0; 1 for wrong options, and when a node announces another key; 125 when the server cannot be \
-reached or is not set up for the submitter; 126 when the account is another one.")]
+reached or is not set up for the submitter; 126 when the credentials are for another account.")]
 pub(crate) struct ConfigureArgs {
     #[command(flatten)]
     pub nats: NatsArgs,
     /// Name under which this host submits runs to the cluster.
     #[arg(long, value_name = "NAME")]
     pub submitter: String,
-    /// Node whose results are taken, and the SHA-256 of its key, which `wp-codebox node` prints;
+    /// Node whose results are accepted, and the SHA-256 of its key, which `wp-codebox node` prints;
     /// may be repeated.
     #[arg(long = "node-key", value_name = "NODE=SHA256", required = true)]
     pub node_keys: Vec<String>,
-    /// What a node must have for runs that do not say it.
+    /// Capability that a node must have for runs that require no other.
     #[arg(long, value_name = "NAME", default_value = wp_codebox_contracts::DEFAULT_CAPABILITY)]
     pub capability: String,
-    /// Priority of runs that have none.
+    /// Priority of runs that set none.
     #[arg(long, value_name = "LEVEL", value_parser = ["high", "normal", "low"], default_value = wp_codebox_contracts::DEFAULT_PRIORITY)]
     pub priority: String,
-    /// Number of nodes that may try a run, if they die.
+    /// Number of nodes that may try a run, one after another if they crash.
     #[arg(long, value_name = "N", default_value_t = wp_codebox_contracts::DEFAULT_MAX_TRIES, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIES)))]
     pub max_tries: u32,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     };
     if unseen.is_empty() && !hosts.iter().any(offered) {
         lines.push(format!(
-            "no node has the capability {}; runs that name no other one will wait",
+            "no node has the capability {}; runs that require no other capability will wait",
             config.capability
         ));
     }

@@ -78,7 +78,7 @@ fn collect(
     }
     if !grace.is_zero() && !output.is_json() {
         output.note(&format!(
-            "objects without a run: {}; looking again after {}",
+            "stored objects that no run uses: {}; checking again after {}",
             first.waiting,
             humantime::format_duration(grace)
         ));
@@ -108,12 +108,15 @@ fn lines(report: &Report) -> Vec<String> {
     )];
     if report.waiting > 0 {
         lines.push(format!(
-            "objects without a run for less than the grace period, which stay: {}",
+            "objects kept because they have been unused for less than --grace: {}",
             report.waiting
         ));
     }
     if report.kept_layers {
-        lines.push("layers were kept, because a task cannot be read".to_owned());
+        lines.push(
+            "stored inputs (layers) were kept, because a task that may use them cannot be read"
+                .to_owned(),
+        );
     }
     lines
 }

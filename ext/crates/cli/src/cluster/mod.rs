@@ -140,7 +140,7 @@ fn host_lines(hosts: &[HostRecord]) -> Vec<String> {
         column("RUNS", false),
         column("CAPACITY", false),
         column("STATE", false),
-        column("BEAT", true),
+        column("HEARTBEAT", true),
         column("VERSION", true),
         column("CAPABILITIES", false),
     ];

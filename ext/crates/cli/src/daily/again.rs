@@ -55,7 +55,7 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
 /// model's options again: no record contains the API key.
 fn same_agent(run: &mut crate::run_args::RunArgs, work: RecordedWork) -> Result<(), ErrorBody> {
     let again = |what: &str| {
-        let message = format!("the earlier run had {what}; name the agent again");
+        let message = format!("the earlier run had {what}; choose the agent for this run");
         Err(ErrorBody::new(ErrorCode::AgentMissing, message)
             .hint("give --model with its options, --agent or --agent-command"))
     };

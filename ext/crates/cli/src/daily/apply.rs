@@ -150,7 +150,7 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
             (None, _) => {
                 let message = format!("--file {wanted:?} is not a changed file of this run");
                 return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
-                    .hint("wp-codebox diff --stat lists them"));
+                    .hint("wp-codebox diff --stat lists the changed files"));
             }
             (Some(_), Some(_)) => {
                 let message = format!("--file {wanted:?} names files in several mounts");
@@ -202,7 +202,7 @@ fn targets(
             false => format!("this run changed {}, not this directory", named.join(", ")),
         };
         return Err(ErrorBody::new(ErrorCode::ApplyTargetMismatch, message)
-            .hint("change to that directory, or name one with --to"));
+            .hint("change to that directory, or name the directory to change with --to"));
     }
     Ok(directories)
 }

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 /// Arguments of `again`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The guest starts from the files of this directory plus the change of the earlier run. The new bundle \
-has the whole change against the files, and what is new since the earlier one. Agent and checks are \
-those of the earlier run unless they are given.
+The guest starts from the files of this directory plus the change of the earlier run. The new \
+bundle has the whole change against these files, and separately what is new since the earlier run. \
+Agent and checks are those of the earlier run unless they are given.
 
 Examples:
   wp-codebox again --with 'Also cover the empty case in the test'
@@ -61,7 +61,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The bundle is verified, every file is compared with the state before the run, new PHP files are \
-checked for syntax errors, and each file is exchanged at once. If anything is wrong, nothing is \
+checked for syntax errors, and each file is replaced atomically. If anything is wrong, nothing is \
 applied. While a change is applied, a reader can see new files beside old ones, never a part of one.
 
 Examples:

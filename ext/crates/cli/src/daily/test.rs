@@ -34,7 +34,7 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
     }
     if checks.is_empty() {
         return Err(ErrorBody::new(ErrorCode::InputInvalid, project::NO_CHECKS)
-            .hint("name one: wp-codebox test 'php tests/run.php'"));
+            .hint("name a check: wp-codebox test 'php tests/run.php'"));
     }
     let mut programs = Vec::new();
     for (check, _) in &checks {

@@ -62,7 +62,7 @@ pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
 fn kernel(test: &SelfTest) -> Check {
     let (major, minor) = MINIMUM_KERNEL;
     let message = format!(
-        "Linux {}; level full needs {major}.{minor} or newer",
+        "Linux {}; isolation level full needs {major}.{minor} or newer",
         test.facts.kernel
     );
     if test.facts.kernel_at_least(MINIMUM_KERNEL) {
@@ -80,7 +80,7 @@ fn landlock(test: &SelfTest) -> Check {
         return Check::new(
             "landlock",
             Status::Ok,
-            format!("ABI {abi} is in force in a guest"),
+            format!("ABI {abi} is enforced in a guest"),
         );
     }
     let modules = match test.facts.lsm.as_slice() {
@@ -147,7 +147,7 @@ fn sandbox(test: &SelfTest) -> Check {
     let failure = first.and_then(|trial| trial.failure.as_ref());
     let why = |error: Option<&ErrorBody>| {
         error.map_or_else(
-            || "a guest started, but not every isolation axis is enforced".to_owned(),
+            || "a guest started, but not every part of the isolation is enforced".to_owned(),
             |error| error.message.clone(),
         )
     };
@@ -155,19 +155,19 @@ fn sandbox(test: &SelfTest) -> Check {
         IsolationLevel::Full => Check::new(
             "sandbox",
             Status::Ok,
-            "a guest started and passed every probe: level full",
+            "a guest started and passed every probe: isolation level full",
         ),
         IsolationLevel::Reduced => Check {
-            fix: Some("see the causes below, or allow it: \"minimum_isolation\": \"reduced\" in the policy".to_owned()),
+            fix: Some("fix the causes below, or accept this level: \"minimum_isolation\": \"reduced\" in the policy".to_owned()),
             ..Check::new(
                 "sandbox",
                 Status::Warning,
-                format!("level reduced only; {}", why(failure)),
+                format!("isolation level reduced only; {}", why(failure)),
             )
         },
         IsolationLevel::None => Check {
             fix: failure.and_then(|error| error.hints.first().cloned()),
-            ..Check::new("sandbox", Status::Error, format!("level none; {}", why(failure)))
+            ..Check::new("sandbox", Status::Error, format!("isolation level none; {}", why(failure)))
         },
     }
 }

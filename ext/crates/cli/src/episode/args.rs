@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// Subcommands of `episode`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EpisodeCommand {
-    /// Start a held sandbox and begin its trace.
+    /// Start a sandbox that is kept running, and begin its trace.
     Start(Box<StartArgs>),
     /// Run a command as a step and make an observation afterwards.
     Step(StepArgs),
@@ -38,7 +38,7 @@ pub(crate) struct StartArgs {
     /// Host directory and its path in the guest: HOST:GUEST[:readonly|readwrite]; may be repeated.
     #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
     pub mounts: Vec<String>,
-    /// Runtime policy: a JSON file or JSON text. [default: the commands that a held sandbox needs]
+    /// Runtime policy: a JSON file or JSON text. [default: the commands that an episode needs]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     /// Time to live, such as 90s, 15m or 4h.

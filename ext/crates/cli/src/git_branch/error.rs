@@ -47,7 +47,7 @@ pub(super) enum GitBranchError {
     },
     /// Git refused the new value of the branch.
     #[error(
-        "the branch {branch:?} could not be set, because another program changed it, holds its lock, or has a branch whose name begins with it: {why}"
+        "the branch {branch:?} could not be set: another program changed or locked it, or its name conflicts with another branch, as a and a/b do: {why}"
     )]
     NotSet {
         /// Name of the branch.

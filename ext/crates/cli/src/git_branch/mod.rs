@@ -98,7 +98,7 @@ fn commit_in(
     };
     let ready = preflight(commit.bundle, &asked).map_err(|e| e.body())?;
     if ready.patch_sha256 != request.patch_sha256 {
-        let message = "the approved patch differs from the patch of the bundle; run a new preflight and approve its result";
+        let message = "the approved patch differs from the patch of the bundle; check the bundle again and approve what the new check shows";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
     }
     let tree = Tree::read(&git, &branch.parent).map_err(failed)?;

@@ -41,7 +41,7 @@ impl Tree {
             let ([mode, _, object], [_, path @ ..]) = (words.as_slice(), path) else {
                 return Err(GitBranchError::Git {
                     command: "ls-tree".to_owned(),
-                    why: "it printed a row of an unknown form".to_owned(),
+                    why: "it printed a line in an unknown format".to_owned(),
                 });
             };
             let file = TreeFile {

@@ -18,13 +18,13 @@ pub(crate) struct TaskArgs {
     /// Also copy each bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Environment variable of this command with the key for the tasks' model.
+    /// Environment variable of this command with the API key of the model that the tasks use.
     #[arg(long, value_name = "VARIABLE")]
     pub model_key_env: Option<String>,
     /// Protocol of the tasks' model.
     #[arg(long, value_name = "API", value_parser = ["openai-chat", "anthropic-messages"])]
     pub model_api: Option<String>,
-    /// Limit of running sandboxes in the partition; further tasks wait.
+    /// Limit of running sandboxes with the same --site; further tasks wait.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_runs: u32,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct SingleArgs {
 #[command(after_help = "\
 The input has tasks, a list of goals or of objects with the fields of a task, and fields that all \
 of them share; with stop_on_failure no further task starts after a failure. Each task has its own \
-sandbox and a row in the output, wp-codebox/agent-task-batch/v1; an invalid task is a failed row.
+sandbox and an entry in the output, wp-codebox/agent-task-batch/v1; an invalid task counts as failed.
 
 Ctrl-C cancels every run and saves the changes made so far.
 

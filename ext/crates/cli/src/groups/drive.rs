@@ -127,9 +127,9 @@ pub(super) fn drive(
 pub(super) fn unwritable(e: &io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::Internal,
-        format!("the rows of the output cannot be stored: {e}"),
+        format!("the results of the tasks cannot be stored: {e}"),
     )
-    .hint("check free space of the directory for temporary files")
+    .hint("check the free space in the directory for temporary files (TMPDIR, else /tmp)")
 }
 
 impl Drive<'_, '_> {
@@ -305,7 +305,7 @@ pub(super) fn export(host: &Host<'_>, result: &RunResult, directory: &Path) -> O
         Err(error) => {
             let message = format!("cannot copy the bundle to {}: {error}", target.display());
             let error = ErrorBody::new(ErrorCode::BundleWriteFailed, message);
-            json!({"error": error.hint("name a directory that this user may write")})
+            json!({"error": error.hint("choose an artifacts directory that this user may write (--artifacts)")})
         }
     })
 }

@@ -87,7 +87,7 @@ pub(super) fn note_failure(answer: &mut Map<String, Value>, root: &Path, e: &io:
         root.display()
     );
     let error = ErrorBody::new(ErrorCode::BundleWriteFailed, message)
-        .hint("name a directory that this user may write");
+        .hint("choose an artifacts directory that this user may write (--artifacts)");
     let row = json!({"schema": schema_id::AGENT_FANOUT_ARTIFACTS, "error": error});
     if let Some(Value::Object(session)) = answer.get_mut("session") {
         session.shift_remove("artifacts");

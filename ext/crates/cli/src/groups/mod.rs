@@ -180,7 +180,7 @@ fn grouped(
             count("timed_out")
         ));
         if let Some(status) = members.get("aggregate").and_then(|a| a["status"].as_str()) {
-            output.note(&format!("together: {status}"));
+            output.note(&format!("all workers together: {status}"));
         }
     }
     Ok(exit)

@@ -13,7 +13,8 @@ pub(crate) enum LedgerCommand {
     Balance(BalanceArgs),
     /// List entries, oldest first.
     Entries(EntriesArgs),
-    /// Verify all entries, the anchor and the sums; exit status 1 if something is wrong.
+    /// Verify all entries, the sums and the hash in the anchor file; exit status 1 if something is
+    /// wrong.
     Verify(VerifyArgs),
     /// Write all entries as JSON lines or CSV.
     Export(ExportArgs),
@@ -30,7 +31,8 @@ pub(crate) struct PlaceArgs {
     /// Database of the ledger. [default: <state>/ledger/ledger.sqlite]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub database: Option<PathBuf>,
-    /// Anchor of the ledger, best on another disk. [default: <state>/ledger-anchor/anchor.json]
+    /// File with the hash of the last entry (anchor), best on another disk. [default:
+    /// <state>/ledger-anchor/anchor.json]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub anchor: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +77,8 @@ pub(crate) struct GrantArgs {
 /// Arguments of `ledger balance`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-available = granted - settled - reserved. With --json the output is wp-codebox/ledger-balance/v1.
+available = granted - settled (charged for ended sandboxes) - reserved (for running ones). With \
+--json the output is wp-codebox/ledger-balance/v1.
 
 Examples:
   wp-codebox ledger balance
@@ -135,9 +138,9 @@ Examples:
   wp-codebox ledger verify
   wp-codebox ledger verify --known \"$(ssh backup cat ledger-head)\"
 
-Exit status: 0 nothing contradicts; 1 something does; 125 when there is no ledger.")]
+Exit status: 0 the ledger is valid; 1 it is not; 125 when there is no ledger.")]
 pub(crate) struct VerifyArgs {
-    /// Entry that the ledger had earlier; may be repeated.
+    /// Entry that an earlier `ledger verify` printed, which must still exist; may be repeated.
     #[arg(long, value_name = "NUMBER:HASH")]
     pub known: Vec<String>,
     #[command(flatten)]
@@ -196,7 +199,7 @@ pub(crate) struct PricesArgs {
     /// Price table. [default: <state>/meter-prices.json]
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// Extension whose price is shown.
+    /// Extension (kind of sandbox) whose price is shown.
     #[arg(long, value_name = "NAME", requires = "duration")]
     pub extension: Option<String>,
     /// Lifetime of the sandbox, such as 90s, 15m or 4h.

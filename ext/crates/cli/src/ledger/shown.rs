@@ -17,7 +17,7 @@ pub(super) fn grant(recorded: &Recorded) -> Vec<String> {
     };
     let available = content.balance.available;
     vec![format!(
-        "{what} entry {}: {} has {available} available then",
+        "{what} entry {}: {} has {available} available after it",
         content.seq, content.account
     )]
 }

@@ -200,7 +200,7 @@ fn show(output: Output, name: &str, key: &str, notice: &Notice) {
         ),
         Notice::Draining { running } => (
             json!({"event": "draining", "running": running}),
-            format!("takes no new runs; {running} go on"),
+            format!("takes no new runs; {running} running ones continue"),
         ),
     };
     match output.is_json() {
@@ -231,7 +231,7 @@ fn worked_text(worked: &Worked) -> (Value, Option<String>) {
         ),
         Worked::Fenced => (
             json!({"kind": "fenced"}),
-            Some("another node has claimed it; the result is kept as evidence".to_owned()),
+            Some("another node has taken over the run; the result of this node is stored, but not used".to_owned()),
         ),
         Worked::Nothing => (json!({"kind": "nothing"}), None),
         Worked::Held => (json!({"kind": "held"}), None),

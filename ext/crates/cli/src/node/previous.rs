@@ -46,9 +46,9 @@ pub(super) fn take(state: &StateDir, claimant: &Claimant) -> Result<NodeLock, Er
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         ErrorBody::new(
             ErrorCode::ClusterConflict,
-            "another process is the node of this state directory",
+            "another `wp-codebox node` process uses this state directory",
         )
-        .hint("give each node a state directory of its own")
+        .hint("give each node a state directory of its own with --state")
     })?;
     let mut text = String::new();
     let read = (&mut file).take(MOST).read_to_string(&mut text);

@@ -31,13 +31,14 @@ pub(crate) struct PhpunitArgs {
     /// Number of sandboxes that run at the same time. [default: number of processors, at most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub parallel: Option<u16>,
-    /// Code that loads WordPress: this program, the project's bootstrap file, or none.
+    /// What loads WordPress before the tests: this program, the project's bootstrap file, or
+    /// nothing.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     pub bootstrap: BootstrapMode,
     /// Directory with WordPress's test library, for projects that have none.
     #[arg(long, value_name = "DIR")]
     pub tests_lib: Option<PathBuf>,
-    /// Run the tests in a network of sites.
+    /// Run the tests in a WordPress multisite network.
     #[arg(long)]
     pub multisite: bool,
     /// Further argument of the command wordpress.phpunit, name=value; may be repeated.

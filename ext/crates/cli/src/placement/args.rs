@@ -27,8 +27,8 @@ pub(crate) enum Place {
 /// Options of a placement.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PlacementArgs {
-    /// Where the run runs: on this host, or on a host of the cluster. Without further options about the
-    /// cluster it is the one of `wp-codebox cluster configure`. [default: host]
+    /// Where the run runs: on this host, or on a host of the cluster. Without the options below,
+    /// the cluster is the one of `wp-codebox cluster configure`. [default: host]
     #[arg(long, value_name = "PLACE", value_enum, help_heading = HEADING)]
     pub placement: Option<Place>,
     #[command(flatten)]
@@ -36,17 +36,18 @@ pub(crate) struct PlacementArgs {
     /// Name under which this host submits runs to the cluster.
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub submitter: Option<String>,
-    /// Node whose results are taken, and the SHA-256 of its key, which `wp-codebox node` prints;
+    /// Node whose results are accepted, and the SHA-256 of its key, which `wp-codebox node` prints;
     /// may be repeated.
     #[arg(long = "node-key", value_name = "NODE=SHA256", help_heading = HEADING)]
     pub node_keys: Vec<String>,
-    /// What a node must have for the run. [default: as configured, else default]
+    /// Capability that a node must have for the run. [default: as configured, else default]
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
     pub capability: Option<String>,
     /// Priority in the queue. [default: as configured, else normal]
     #[arg(long, value_name = "LEVEL", value_parser = ["high", "normal", "low"], help_heading = HEADING)]
     pub priority: Option<String>,
-    /// Number of nodes that may try the run, if they die. [default: as configured, else 3]
+    /// Number of nodes that may try the run, one after another if they crash. [default: as
+    /// configured, else 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIES)), help_heading = HEADING)]
     pub max_tries: Option<u32>,
 }
@@ -101,7 +102,7 @@ impl PlacementArgs {
         let submitter = submitter.ok_or_else(|| input("--placement cluster needs --submitter"))?;
         if self.node_keys.is_empty() {
             return Err(input(
-                "--placement cluster needs --node-key for each node whose results are taken",
+                "--placement cluster needs --node-key for each node whose results are accepted",
             ));
         }
         let config = cluster::of_options(&self.nats, submitter, &self.node_keys)?;

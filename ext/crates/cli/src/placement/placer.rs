@@ -105,7 +105,7 @@ impl Placer for ClusterPlacer {
             } => Err(error.clone()),
             State::Queued | State::Claimed { .. } => Err(ErrorBody::new(
                 ErrorCode::Internal,
-                "the run was followed, but has not ended",
+                "the wait for the run stopped before the run had ended",
             )),
         }
     }
@@ -201,7 +201,10 @@ fn patiently<T>(
 
 /// Returns the error of a run that can no longer be followed.
 fn lost(mut error: ErrorBody) -> ErrorBody {
-    error.message = format!("the run can no longer be followed: {}", error.message);
+    error.message = format!(
+        "the state of the run can no longer be read: {}",
+        error.message
+    );
     error.hint(
         "the run may go on; submit it again with the same --idempotency-key to get its result",
     )
@@ -289,7 +292,7 @@ fn take(
     let unusable = |e: &dyn std::fmt::Display| {
         ErrorBody::new(
             ErrorCode::StateDirInvalid,
-            format!("the state directory: {e}"),
+            format!("the state directory cannot be used: {e}"),
         )
     };
     let directory = Dir::open(run.state.path()).map_err(|e| unusable(&e))?;

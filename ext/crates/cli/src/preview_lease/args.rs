@@ -7,11 +7,11 @@ use std::path::PathBuf;
 /// Subcommands of `preview-lease`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LeaseCommand {
-    /// Show the preview of a held run: its addresses, whether it is open, and until when.
+    /// Show the preview of a run: its addresses, whether it is open, and until when.
     #[command(after_help = "\
-The id of a lease is the id of its run. With --json the output is wp-codebox/preview-lease/v1. Its \
-status is active, released, expired or unknown (no preview was opened). The link with the access \
-token is shown by `wp-codebox sandbox preview` only.
+A lease is the time for which a preview is open; its id is the id of the run. With --json the \
+output is wp-codebox/preview-lease/v1. Its status is active, released, expired or unknown (no \
+preview was opened). The link with the access token is shown by `wp-codebox sandbox preview` only.
 
 Examples:
   wp-codebox preview-lease status --lease-id run_1f
@@ -20,7 +20,7 @@ Examples:
 Exit status: 0 for any status; 1 when no run or more than one matches; 125 when the state directory \
 cannot be used.")]
     Status(LeaseArgs),
-    /// Close the preview of a held run. Has no effect on a preview that has ended.
+    /// Close the preview of a run. Has no effect on a preview that has ended.
     #[command(after_help = "\
 The sandbox stays until its own time limit; `wp-codebox runs cancel` ends it. With --json the output \
 is wp-codebox/preview-lease/v1.

@@ -123,7 +123,7 @@ impl Proposals<'_> {
             (path, format!("the project has {file}"))
         } else if let Some(name) = given.host_program.filter(|name| self.host_has(name)) {
             let why = format!(
-                "the project has {file}, but no vendor/bin/{name}: this is the host's, without what composer install would add"
+                "the project has {file}, but no vendor/bin/{name}: the check runs the host's program, without what composer install would add"
             );
             (name.to_owned(), why)
         } else {

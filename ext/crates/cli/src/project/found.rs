@@ -103,7 +103,7 @@ fn plugin(level: &Level, header: Header) -> Project {
         link_note(level),
         origin,
         must_use.then(|| {
-            "the guest gets it as an ordinary plugin, because its mu-plugins directory belongs to the runtime".to_owned()
+            "it is mounted as an ordinary plugin, because WP Codebox itself uses the mu-plugins directory of the guest".to_owned()
         }),
     ];
     let target = format!("/wordpress/wp-content/plugins/{slug}");

@@ -38,7 +38,7 @@ pub(super) fn check(recipe: &Recipe) -> Result<(), ErrorBody> {
             ),
         )
         .with("field", field)
-        .hint("remove the field, and name nodes with this PHP by --capability; or run the recipe on this host")),
+        .hint("remove the field, and choose nodes that have this PHP with --capability; or run the recipe on this host")),
     }
 }
 

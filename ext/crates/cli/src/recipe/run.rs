@@ -48,7 +48,7 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
         (Ok(recipe), true) => start(output, args, &looked, recipe),
         (Ok(_) | Err(_), _) => {
             let error = ErrorBody::new(ErrorCode::RecipeInvalid, invalid(&issues))
-                .hint("wp-codebox recipe validate shows each with its field");
+                .hint("wp-codebox recipe validate lists every invalid field");
             if output.is_json() {
                 output.document(&recipe::refused(&looked.loaded, &issues, &error));
                 return ExitCode::from(error.code.exit_status());

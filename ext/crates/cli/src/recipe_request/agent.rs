@@ -73,8 +73,11 @@ pub(super) fn task(
         }
     }
     task.policy = Some(policy.clone());
-    let model = model::read(&task, &args.model, &NetworkArgs::default())
-        .map_err(|error| error.hint("the run of a recipe gets network presets from --policy"))?;
+    let model = model::read(&task, &args.model, &NetworkArgs::default()).map_err(|error| {
+        error.hint(
+            "recipe runs have no --network-preset: put the preset into the policy of --policy",
+        )
+    })?;
     let ability = ability(&task.runtime_task)?;
     task.resolved_agent = ability.or(request::agent(&task)?).or(model.agent);
     task.resolved_model = model.endpoint;

@@ -187,7 +187,7 @@ fn place(output: &Path, manifest: &Value, members: &[Member]) -> Result<Written,
             "--output {} cannot be written: {e}",
             output.display()
         ))
-        .hint("name a directory in one that exists and that this user may write")
+        .hint("name a directory whose parent directory exists and may be written by this user")
     };
     if has(output, manifest, members) {
         return Ok(Written::Existing);

@@ -39,9 +39,10 @@ used.")]
     Cancel(CancelArgs),
     /// Print the path of the control socket of a running run.
     #[command(after_help = "\
-The socket accepts event streams, live calls and cancel requests from the owner of the state \
-directory and from root. If the run's own path is too long for a socket address, the printed path \
-is a symbolic link in a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
+The socket accepts event streams, requests to the sandbox and cancel requests from the owner of the \
+state directory and from root. If the run's own path is too long for a socket address, the printed \
+path is a symbolic link in a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or \
+/tmp/wp-codebox-UID.
 
 With --json the output is wp-codebox/run-socket/v1.
 
@@ -72,7 +73,7 @@ the state directory cannot be used.")]
 /// Location of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Search only this partition of the state directory. [default: all partitions]
+    /// Search only this part of the state directory, sites/ID. [default: all parts]
     #[arg(long, value_name = "ID")]
     pub site: Option<String>,
     #[command(flatten)]
@@ -111,8 +112,9 @@ impl OneArgs {
 /// Arguments of `runs mail`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The mails are read from the bundle of an ended run or from a held sandbox; for any other running \
-run they are available after its end. With --json the output is wp-codebox/run-mail/v1.
+The mails are read from the bundle of an ended run or from a sandbox that is kept running after its \
+work (held); for any other running run they are available after its end. With --json the output is \
+wp-codebox/run-mail/v1.
 
 Examples:
   wp-codebox runs mail run_1f

@@ -106,7 +106,11 @@ pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
         "error",
         error.map(|e| format!("{} [{}]", e.message, e.code)),
     );
-    let salvaged = if view.salvaged { " (salvaged)" } else { "" };
+    let salvaged = if view.salvaged {
+        " (recovery bundle)"
+    } else {
+        ""
+    };
     let bundle = view.bundle_id.as_ref();
     add("bundle", bundle.map(|id| format!("{id}{salvaged}")));
     lines
@@ -156,7 +160,11 @@ pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
     let Some(bundle) = &list.bundle else {
         return vec![format!("{} has no bundle", list.run_id)];
     };
-    let salvaged = if bundle.salvaged { " (salvaged)" } else { "" };
+    let salvaged = if bundle.salvaged {
+        " (recovery bundle)"
+    } else {
+        ""
+    };
     let mut lines = vec![
         format!("bundle   {}{salvaged}", bundle.id),
         format!("manifest {}", bundle.manifest_sha256),

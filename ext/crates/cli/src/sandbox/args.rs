@@ -24,7 +24,7 @@ pub(crate) enum SandboxCommand {
     Recreate(OneArgs),
     /// End a sandbox and write its bundle. Has no effect on an ended sandbox.
     Destroy(OneArgs),
-    /// Open the preview of a held sandbox, or show the open one.
+    /// Open the preview of a sandbox, or show its address if it is open.
     Preview(PreviewArgs),
     /// List snapshots, oldest first.
     Snapshots(SnapshotsArgs),
@@ -37,10 +37,10 @@ pub(crate) enum SandboxCommand {
 /// Site of the sandboxes and actor of the request.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
-    /// Partition of the state directory.
+    /// Part of the state directory that is used, sites/ID.
     #[arg(long, value_name = "ID", default_value = "cli")]
     pub site: String,
-    /// Name of the user or program that makes the request; recorded in the journal.
+    /// Name of the user or program that makes the request; recorded in the events of the run.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub actor: String,
     #[command(flatten)]
@@ -240,7 +240,7 @@ Examples:
 
 Exit status: 0; 1 when the sandbox does not exist or has ended, or the preview cannot be opened.")]
 pub(crate) struct PreviewArgs {
-    /// Id of the sandbox or held run, or a unique prefix of the id.
+    /// Id of the sandbox or of the run that keeps it running, or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
     /// Also create a link that signs its first visitor in to wp-admin: as USER, or as the first

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 Without --listen only this machine reaches the service. On the unix socket, root and the owner of \
 the state directory are administrators; every other client needs a token of `wp-codebox token`.
 
-When root starts the service, it becomes the owner of the state directory for good. Its \
-supervisors then have that user's rights, unless --runner-socket names a service of root that \
-starts them. SIGTERM, SIGINT and SIGHUP stop the service gracefully: requests in progress get time to end, \
-sandboxes go on, and the next start finds them.
+When root starts the service, its process switches for good to the user that owns the state \
+directory. Its supervisors then have that user's rights, unless --runner-socket names a service of \
+root that starts them. SIGTERM, SIGINT and SIGHUP stop the service gracefully: requests in progress \
+get time to end, sandboxes go on, and the next start finds them.
 
 A profile's secrets come from the files STATE/secrets/NAME, mode 0600.
 
@@ -46,9 +46,9 @@ pub(crate) struct ServeArgs {
     /// Private key of the certificate, PEM; readable only by its owner.
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub tls_key: Option<PathBuf>,
-    /// Another `wp-codebox serve` as an extension with this id: its address (https://HOST:PORT, or
-    /// unix:SOCKET, which needs no token for the same user), a file with a token, and a file with
-    /// the certificates to trust instead of the system's. May be repeated.
+    /// Use another `wp-codebox serve` as the extension (kind of sandbox) with this id: its address
+    /// (https://HOST:PORT, or unix:SOCKET, which needs no token for the same user), a file with a
+    /// token, and a file with the certificates to trust instead of the system's. May be repeated.
     #[arg(long = "remote", value_name = "ID=URL,TOKEN-FILE[,CA-FILE]")]
     pub remotes: Vec<String>,
     /// Socket of a service of root that starts a supervisor for each connection (wp-codebox.socket).
@@ -75,7 +75,7 @@ pub(crate) struct ServeArgs {
     /// sandboxes by OTLP/HTTP with JSON. [default: OTEL_EXPORTER_OTLP_ENDPOINT, if it is set]
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
-    /// Partition of the state directory.
+    /// Part of the state directory that is used, sites/ID.
     #[arg(long, value_name = "ID", default_value = "cli")]
     pub site: String,
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         None if usual.exists() => Some(prices(&usual)?),
         None if args.credits => {
             return Err(invalid(format!(
-                "--credits needs prices: add --prices, or write {}",
+                "--credits needs prices: add --prices, or write the price table to {}",
                 usual.display()
             )));
         }

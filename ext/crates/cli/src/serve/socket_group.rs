@@ -23,7 +23,7 @@ enum SocketGroupError {
     )]
     InState { socket: PathBuf },
     #[error(
-        "the directory {directory:?} of the socket can be changed by users other than root and the owner of the state directory; choose another one, or remove these rights"
+        "the directory {directory:?} of the socket can be changed by users other than root and the owner of the state directory; choose another one, or take their write permission away"
     )]
     Unsafe { directory: PathBuf },
     #[error("the directory {directory:?} of the socket cannot be used: {source}; create it")]

@@ -82,7 +82,7 @@ impl ConfigFile {
                 ErrorCode::ConfigInvalid,
                 format!("the configuration file {} {why}", path.display()),
             )
-            .hint("wp-codebox config --help names its members")
+            .hint("wp-codebox config --help describes this file")
         };
         let mut text = String::new();
         // Without NONBLOCK, opening a FIFO would wait for a writer.

@@ -38,7 +38,9 @@ impl Settings {
             (Some(found), Some(wanted)) => {
                 return Err(ErrorBody::new(
                     ErrorCode::InputInvalid,
-                    format!("--wp requires WordPress {wanted}, but --wordpress contains {found}"),
+                    format!(
+                        "--wp requires WordPress {wanted}, but the chosen WordPress directory contains {found}"
+                    ),
                 ));
             }
             (_, None) => crate::wordpress::install_first(&settings.cores, output)?,
@@ -98,7 +100,7 @@ impl Settings {
         self.wordpress.as_deref().ok_or_else(|| {
             let message = "no WordPress was found for the sandbox";
             ErrorBody::new(ErrorCode::ConfigInvalid, message)
-                .hint("wp-codebox wordpress install, or name a directory with --wordpress")
+                .hint("run `wp-codebox wordpress install`, or name a WordPress directory with --wordpress")
         })
     }
 

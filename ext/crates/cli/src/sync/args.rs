@@ -21,7 +21,7 @@ Examples:
 Exit status: 0 when both sides are equal afterwards; 1 when there are conflicts and nothing was \
 copied, or the sandbox or a file cannot be used; 3 when a file was left out.")]
 pub(crate) struct SyncArgs {
-    /// Id of the run that holds the sandbox, or a unique prefix of the id.
+    /// Id of the run whose sandbox is kept running, or a unique prefix of the id.
     #[arg(value_name = "RUN")]
     pub run: String,
     #[command(subcommand)]

@@ -41,7 +41,8 @@ impl Local {
             Ok(root) => Ok(Self { root, shown }),
             Err(error) => {
                 let message = format!("{shown} cannot be synced: {}", io(error));
-                Err(ErrorBody::new(ErrorCode::InputInvalid, message).hint("name a directory"))
+                Err(ErrorBody::new(ErrorCode::InputInvalid, message)
+                    .hint("name a local directory that this user may use"))
             }
         }
     }

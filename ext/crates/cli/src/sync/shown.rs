@@ -183,7 +183,7 @@ impl Report {
             output.line(&format!("… and {} more", rows.len() - SHOWN));
         }
         output.note(&format!(
-            "{} carried, {} pending, {} left out; in the sandbox {}",
+            "{} copied, {} pending, {} left out; in the sandbox {}",
             self.carried.len(),
             self.pending.len(),
             self.left_out.len(),

@@ -98,8 +98,8 @@ pub(crate) enum Wrapper {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The tool sees a copy of the directory at /work. Its answer is printed first, then its changes as a \
-patch; --write also writes them to the directory if the tool succeeds, unless a changed file \
-differs by then.
+patch; --write also writes them to the directory if the tool succeeds, unless a file \
+to change was changed meanwhile.
 
 Examples:
   wp-codebox tools run css.lint --dir . -- '{\"path\": \"/work/style.css\"}'
@@ -115,7 +115,7 @@ pub(crate) struct RunArgs {
     /// Directory that the tool reads or changes, as its definition says.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Process wrapper around the program that runs the tool.
+    /// Sandbox around the program that runs the tool.
     #[arg(long, value_name = "KIND", value_enum, default_value = "none")]
     pub wrapper: Wrapper,
     /// Write the changes to the directory.

@@ -107,7 +107,8 @@ pub(super) fn run(
         audit: guest_audit(kind, RUNNER, request.argv.get(1..).unwrap_or_default()),
         changes: scratch.changes_by(|shadow| {
             let layer = guest.layer(TOOL_LAYER).ok_or_else(|| {
-                let message = "the sandbox of the tool has no layer with its changes";
+                let message =
+                    "the changes of the tool are missing: its sandbox has no writable layer";
                 ErrorBody::new(ErrorCode::SandboxStartFailed, message)
             })?;
             shadow.changes_in_layer(layer).map_err(captured)
@@ -211,7 +212,7 @@ fn status(execution: &Execution, tool: &WasiTool) -> Result<u8, ErrorBody> {
         {
             let limit = tool.limits.memory_bytes;
             let message = format!(
-                "the tool and its runner used more memory than the {limit} bytes of the tool and those of the runner"
+                "the tool and the program that runs it used more memory than the {limit} bytes of the tool plus the allowance of that program"
             );
             (ErrorCode::WasiMemoryExceeded, message, Some(limit))
         }

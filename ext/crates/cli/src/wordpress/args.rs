@@ -34,7 +34,7 @@ installed because of the network or the cache.
 Environment:
   HTTPS_PROXY, NO_PROXY        proxy, and hosts to reach without it
   XDG_CACHE_HOME               instead of ~/.cache, unless root
-  WP_CODEBOX_WORDPRESS_ORIGIN  mirror of all servers: https, or for tests
+  WP_CODEBOX_WORDPRESS_ORIGIN  mirror of WordPress and npm: https, or for tests
                                http://127.0.0.1:PORT
 
 Files:

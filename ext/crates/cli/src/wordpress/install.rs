@@ -74,7 +74,7 @@ impl InstallError {
                 .hint("run `wp-codebox wordpress install` without --offline once")
                 .hint("or install from a file: `wp-codebox wordpress install --offline FILE.zip`"),
             Self::NotWordPress { .. } => body.hint(
-                "the files must be at the top level, in a zip also in one directory \"wordpress\"",
+                "the files must be at the top level or, in a zip, in one directory \"wordpress\"",
             ),
             _ => body.hint("use a release: `wp-codebox wordpress install VERSION`"),
         }

@@ -213,7 +213,7 @@ fn named(differences: &[String]) -> String {
 impl Differs {
     pub(super) fn body(&self) -> ErrorBody {
         ErrorBody::new(ErrorCode::WordpressInvalid, self.to_string())
-            .hint("do not use the archive; try again later, or report it if it stays so")
+            .hint("do not use the archive; try again later, and report it to wordpress.org if the files still differ")
     }
 }
 

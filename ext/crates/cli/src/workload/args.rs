@@ -32,7 +32,7 @@ pub(crate) struct WorkloadArgs {
     /// Check the workload without running it; its status is `skipped` if it is valid.
     #[arg(long)]
     pub dry_run: bool,
-    /// Partition of the state directory in which the bundle is stored.
+    /// Part of the state directory, sites/ID, in which the bundle is stored.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
     #[command(flatten)]

@@ -76,7 +76,7 @@ impl Told {
             0 | 1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        let message = format!("the workload is not valid; correct these members: {first}{more}");
+        let message = format!("the workload is not valid; correct these fields: {first}{more}");
         let error = ErrorBody::new(ErrorCode::RecipeInvalid, message)
             .with("issues", issues.iter().map(issue).collect::<Vec<_>>());
         let unsupported = |issue: &Issue| {

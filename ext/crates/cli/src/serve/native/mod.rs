@@ -117,7 +117,7 @@ impl Native {
                 }
                 _ => {
                     return Err(invalid(format!(
-                        "sandboxes of this machine do not know the input {name:?}; they know {WORDPRESS_INPUT}, the version of an installed WordPress"
+                        "the input {name:?} is unknown; sandboxes of this machine have only the input {WORDPRESS_INPUT}, the version of an installed WordPress"
                     )));
                 }
             };
@@ -216,8 +216,11 @@ impl Extension for Native {
     }
 
     fn provision(&self, request: &Provision) -> Result<(), ErrorBody> {
-        let run_id = RunId::new(request.sandbox.as_str())
-            .map_err(|e| invalid(format!("the id of a sandbox of this machine: {e}")))?;
+        let run_id = RunId::new(request.sandbox.as_str()).map_err(|e| {
+            invalid(format!(
+                "this is not the id of a sandbox of this machine: {e}"
+            ))
+        })?;
         let exists = || self.sandboxes().run(run_id.clone()).path.is_dir();
         let starting = || self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if exists() {
