@@ -269,7 +269,7 @@ def test_assertion_on_an_evaluated_script_decides_the_browser_action_result(reci
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
     rows = recipe_run.step("differs", 1)["steps"]
     must([row["status"] for row in rows] == ["failed"] and rows[0]["assertion"] == {"expected": 2, "actual": 1, "passed": False}, str(rows))
-    must("returned 1, but assert is 2" in rows[0]["error"], str(rows))
+    must("returned 1, but assert expects 2" in rows[0]["error"], str(rows))
     for name, word in (("long", "70002 bytes"), ("no number", "NaN")):
         rows = recipe_run.step(name, 1)["steps"]
         must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))

@@ -241,7 +241,7 @@ TARGET = {"command": "command-agent-run", "args": [f"command={WP}", 'args-json=[
 CASES = [
     ("wp without a command is refused", refused({"command": WP, "args": ["command=wp "]}, INVALID, "plugin list")),
     ("a target of command-agent-run that the policy does not allow is refused", refused(TARGET, "runtime-command-disallowed", WP, policy=ALLOWED)),
-    ("command-agent-run cannot run itself", refused({"command": "command-agent-run", "args": ["command=command-agent-run"]}, INVALID, "the command itself")),
+    ("command-agent-run cannot run itself", refused({"command": "command-agent-run", "args": ["command=command-agent-run"]}, INVALID, "names this command itself")),
 ]
 
 

@@ -197,7 +197,7 @@ InvalidInputException wp_codebox_input_invalid
 2 valid
 0 valid
 0 2 records were removed from the end of the audit log
-0 the anchor of the audit log has no valid signature of this host
+0 the anchor (number and hash of the last record) of the audit log has no valid signature of this host
 1 1 record was removed from the end of the audit log
 2 valid
 bool(false)

@@ -139,11 +139,11 @@
 			case 'cancelled':
 				return __( 'The run was cancelled', 'codebox' );
 			case 'interrupted_held':
-				return __( 'the supervisor of this run died while its sandbox was held: the bundle has the record of its commands; its changes are lost except for its snapshots', 'codebox' );
+				return __( 'the supervisor of this run died while the sandbox was kept open for commands: the bundle lists the commands; of the changed files, only the snapshots are left', 'codebox' );
 			case 'interrupted_secret':
 				return __( 'the supervisor of this run died after its guest had ended; the changes made in the guest contain a secret and are not in the bundle: run again', 'codebox' );
 			case 'interrupted_change':
-				return __( 'the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved', 'codebox' );
+				return __( 'the supervisor of this run died after its guest had ended; the changes are in a bundle that was not checked and cannot be approved: run again', 'codebox' );
 			case 'interrupted_journal':
 				return __( 'the supervisor of this run died before the changes of its guest were saved; only the journal of the run is left: run again', 'codebox' );
 			case 'interrupted_empty':

@@ -282,8 +282,12 @@ impl Page<'_> {
     ) -> Result<[f64; 4], Failure> {
         self.wait_found(element, true, until)?;
         let found = self.act(element, json!({"act": "point"}), until)?;
-        rectangle(&found)
-            .ok_or_else(|| Failure::step(format!("{} has no position", element.selector)))
+        rectangle(&found).ok_or_else(|| {
+            Failure::step(format!(
+                "{} is not visible, so it has no position",
+                element.selector
+            ))
+        })
     }
 
     /// Returns left, top, width and height of a frame's element on the page.

@@ -85,7 +85,7 @@ impl Answer {
         match self {
             Self::Value(value) if json_equal(value, wanted) => None,
             Self::Value(value) => Some(format!(
-                "the script returned {}, but assert is {}",
+                "the script returned {}, but assert expects {}",
                 cut(&value.to_string(), 300),
                 cut(&wanted.to_string(), 300)
             )),
@@ -93,7 +93,7 @@ impl Answer {
                 "the script returned {bytes} bytes; assert compares at most {ANSWER} bytes"
             )),
             Self::NoJson(name) => Some(format!(
-                "the script returned {name}, which is not a JSON value and equals no asserted value"
+                "the script returned {name}, which is not a JSON value, so assert cannot compare it"
             )),
         }
     }

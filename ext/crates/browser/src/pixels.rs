@@ -77,7 +77,11 @@ impl Picture {
                     _ => [0; 4],
                 })
                 .collect(),
-            other => return Err(unreadable(format!("its colour type is {other:?}"))),
+            other => {
+                return Err(unreadable(format!(
+                    "its colour type {other:?} is not supported"
+                )));
+            }
         };
         Ok(Self {
             width,

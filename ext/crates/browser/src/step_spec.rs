@@ -162,7 +162,7 @@ impl Condition {
                 "it is {}",
                 value.to_string().chars().take(300).collect::<String>()
             ),
-            None => "there is no such value".to_owned(),
+            None => "the observation has no such value".to_owned(),
         })
     }
 }

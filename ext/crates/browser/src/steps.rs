@@ -139,7 +139,10 @@ impl Members<'_> {
         } else if let Some(least) = self.number("min") {
             Condition::AtLeast(least)
         } else {
-            Condition::AtMost(self.number("max").ok_or("equals is missing")?)
+            Condition::AtMost(
+                self.number("max")
+                    .ok_or("equals, contains, exists, min or max is missing")?,
+            )
         })
     }
 }
@@ -161,7 +164,7 @@ fn one(step: &Members<'_>, page: PageKind) -> Result<StepSpec, String> {
                     selector: format!("text={text}"),
                     frame: step.frame(),
                 },
-                (None, None) => return Err("selector is missing".to_owned()),
+                (None, None) => return Err("selector or text is missing".to_owned()),
             },
         },
         "fill" => StepAction::Fill {

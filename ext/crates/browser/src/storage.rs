@@ -70,7 +70,7 @@ impl StorageState {
     /// Parses a storage state from JSON; the error text is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
-            "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"
+            "storage-state must be {cookies: [{name, value}], origins: [{origin, localStorage}]}"
                 .to_owned()
         };
         let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;

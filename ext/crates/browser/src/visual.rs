@@ -44,12 +44,15 @@ impl Page<'_> {
     ) -> Result<(), Failure> {
         let source = self.side("source", &compared.source, (compared, task), files)?;
         let candidate = self.side("candidate", &compared.candidate, (compared, task), files)?;
-        let found = compare(&source.picture, &candidate.picture, compared.rule)
-            .map_err(|error| Failure::step(format!("the pictures cannot be compared: {error}")))?;
-        let difference = found
-            .picture
-            .encode()
-            .map_err(|error| Failure::step(format!("the difference: {error}")))?;
+        let found =
+            compare(&source.picture, &candidate.picture, compared.rule).map_err(|error| {
+                Failure::step(format!("the screenshots cannot be compared: {error}"))
+            })?;
+        let difference = found.picture.encode().map_err(|error| {
+            Failure::step(format!(
+                "the picture of the differences could not be written: {error}"
+            ))
+        })?;
         let explained = explained(compared, &source, &candidate);
         let regions = regions(compared, &found, &source, &candidate);
         let more = &mut self.report.more;
@@ -113,8 +116,11 @@ impl Page<'_> {
                 (bytes, elements, self.boxes(compared)?)
             }
         };
-        let picture = Picture::decode(&bytes)
-            .map_err(|error| Failure::step(format!("the picture of the {name}: {error}")))?;
+        let picture = Picture::decode(&bytes).map_err(|error| {
+            Failure::step(format!(
+                "the screenshot of the {name} cannot be compared: {error}"
+            ))
+        })?;
         row["width"] = json!(picture.width);
         row["height"] = json!(picture.height);
         explained.resize(compared.explain.len(), Value::Null);

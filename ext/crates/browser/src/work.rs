@@ -312,7 +312,7 @@ fn side(arguments: &Arguments<'_>, name: &str, pictures: &[&str]) -> Result<Comp
     };
     if snapshot.is_some() && matches!(from, CompareInput::Page(_)) {
         return Err(format!(
-            "{name}-dom-snapshot belongs to {}; the page of {page} is inspected itself",
+            "{name}-dom-snapshot can be given only with {}; leave it out, because the command inspects the page of {page} itself",
             pictures.join(" or ")
         ));
     }

@@ -94,7 +94,7 @@ impl std::fmt::Display for GuestDeath {
             GuestProcess::Launcher => "the sandbox's launcher",
             GuestProcess::Spawner => "the process that starts sandboxes",
             GuestProcess::Unknown => {
-                "the sandbox does not answer, but neither its first process nor its launcher was seen to end"
+                "the sandbox does not answer, and whether its first process or its launcher ended is unknown"
             }
         })?;
         match (self.signal, self.code) {
@@ -185,7 +185,7 @@ mod tests {
             ),
             (
                 unknown,
-                "the sandbox does not answer, but neither its first process nor its launcher was seen to end",
+                "the sandbox does not answer, and whether its first process or its launcher ended is unknown",
             ),
         ] {
             assert_eq!(death.to_string(), said);

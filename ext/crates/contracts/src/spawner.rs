@@ -46,7 +46,7 @@ impl Default for GuestIds {
 /// Error for a range of guest ids that is malformed or not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "guest ids {given:?} must be FIRST:COUNT with FIRST at least 1000, COUNT from 1 to 65536, and no id above 2147483646"
+    "the user ids for guests, {given:?}, must be FIRST:COUNT with FIRST at least 1000, COUNT from 1 to 65536, and no id above 2147483646"
 )]
 pub struct InvalidGuestIds {
     /// The range as the operator wrote it.

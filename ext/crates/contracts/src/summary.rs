@@ -60,13 +60,13 @@ impl SummaryCode {
             Self::TimedOut => "The run timed out",
             Self::Cancelled => "The run was cancelled",
             Self::InterruptedHeld => {
-                "the supervisor of this run died while its sandbox was held: the bundle has the record of its commands; its changes are lost except for its snapshots"
+                "the supervisor of this run died while the sandbox was kept open for commands: the bundle lists the commands; of the changed files, only the snapshots are left"
             }
             Self::InterruptedSecret => {
                 "the supervisor of this run died after its guest had ended; the changes made in the guest contain a secret and are not in the bundle: run again"
             }
             Self::InterruptedChange => {
-                "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
+                "the supervisor of this run died after its guest had ended; the changes are in a bundle that was not checked and cannot be approved: run again"
             }
             Self::InterruptedJournal => {
                 "the supervisor of this run died before the changes of its guest were saved; only the journal of the run is left: run again"

@@ -67,7 +67,7 @@ pub enum ComponentError {
     },
     /// The policy allows no host directory in the guest, and therefore no component.
     #[error(
-        "the filesystem policy `sandbox` shows guests no host directory, so it forbids component {slug}; use readonly-mounts or readwrite-mounts"
+        "the filesystem policy `sandbox` allows no mounts of host directories, and the component {slug} is one; use readonly-mounts or readwrite-mounts"
     )]
     Policy {
         /// Slug of the component.
@@ -75,7 +75,7 @@ pub enum ComponentError {
     },
     /// A component overlaps a mount of the task.
     #[error(
-        "component {slug} at {component} overlaps the task's mount {mount}; a component cannot contain code that the task changes: leave one of them out"
+        "component {slug} at {component} overlaps the task's mount {mount}; components are plugins that the task must not change: leave the component or the mount out"
     )]
     Overlap {
         /// Slug of the component.

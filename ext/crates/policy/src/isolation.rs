@@ -24,7 +24,7 @@ pub(crate) fn demands(document: &Value) -> Result<IsolationRequirements, Vec<Pol
                 issues.push(issue(
                     "invalid-minimum-isolation",
                     "minimum_isolation",
-                    "must be \"full\" or \"reduced\"; without isolation nothing runs",
+                    "must be \"full\" or \"reduced\"; WP Codebox runs nothing without isolation",
                 ));
                 IsolationLevel::Full
             }
@@ -53,7 +53,7 @@ fn floors(
         Some(_) => {
             malformed(
                 "isolation_floors",
-                "must be an object that maps axes to enforcement levels",
+                "must be an object of isolation axes and their levels, such as {\"network\": \"enforced\"}",
             );
             return floors;
         }
@@ -67,7 +67,7 @@ fn floors(
                 .collect();
             malformed(
                 &field,
-                &format!("there is no such axis; the axes are {}", known.join(", ")),
+                &format!("unknown isolation axis; accepted are: {}", known.join(", ")),
             );
             continue;
         };

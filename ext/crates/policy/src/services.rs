@@ -149,10 +149,10 @@ impl<'s> Check<'s> {
         let message = match given.provider {
             None | Some(ServiceProvider::Native) => return true,
             Some(ServiceProvider::Docker) => {
-                "a guest reaches no container, and this program starts none; use \"native\" (or leave the provider out), which runs the server in the guest"
+                "a guest cannot connect to containers, and WP Codebox starts none; use \"native\" (or leave the provider out), which runs the server in the guest"
             }
             Some(ServiceProvider::External) => {
-                "a guest reaches only HTTP hosts that the policy names, so no server outside; use \"native\" for a server in the guest, or inputs.externalServices and inputs.secretEnv for an HTTP service outside"
+                "a guest can connect only to HTTP hosts that the policy names, not to another server; use \"native\" for a server in the guest, or inputs.externalServices and inputs.secretEnv for an HTTP service outside"
             }
         };
         self.report(ServiceRule::Provider, format!("{place}.provider"), message);
@@ -170,11 +170,12 @@ impl<'s> Check<'s> {
             ("passwordEnv", given.password_env.is_some()),
         ];
         for (name, _) in external.iter().filter(|(_, set)| *set) {
-            let message = "only services outside have this setting; remove it, and name the guest's variables in outputs";
+            let message = "only services outside of the guest have this setting; remove it, and name the variables in outputs";
             self.report(ServiceRule::ExternalOption, at(name), message);
         }
         if given.image.is_some() {
-            let message = "the service runs the host's program and no container image; remove it";
+            let message =
+                "the service runs a program of this host and no container image; remove the image";
             self.report(ServiceRule::Option, at("image"), message);
         }
         let (database, http) = match service.kind {
@@ -193,14 +194,14 @@ impl<'s> Check<'s> {
         match given.storage {
             None | Some(ServiceStorage::Tmpfs) => {}
             Some(ServiceStorage::Disk) => {
-                let message = "everything that a guest writes is in memory; use \"tmpfs\" or leave the storage out";
+                let message = "everything that a guest writes is in memory; use \"tmpfs\" or leave out the setting storage";
                 self.report(ServiceRule::Option, at("storage"), message);
             }
         }
         match given.foreign_key_target_policy {
             None | Some(ForeignKeyTargetPolicy::Indexed) => {}
             Some(ForeignKeyTargetPolicy::UniqueOnly) => {
-                let message = "MariaDB accepts foreign keys to every indexed column and cannot restrict them; use \"indexed\" or leave the policy out";
+                let message = "MariaDB accepts foreign keys to every indexed column and cannot restrict them; use \"indexed\" or leave this setting out";
                 self.report(ServiceRule::Option, at("foreignKeyTargetPolicy"), message);
             }
         }

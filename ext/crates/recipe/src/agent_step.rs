@@ -195,7 +195,7 @@ fn contracts(value: &str) -> Vec<Result<String, String>> {
             let slug = row.as_str().map(str::to_owned);
             let slug = slug.or_else(|| member(row, "slug")).or_else(path);
             slug.filter(|slug| !slug.trim().is_empty())
-                .ok_or_else(|| "each row must be a slug or an object with slug".to_owned())
+                .ok_or_else(|| "each entry of the list must be a slug, or an object with the member slug or path".to_owned())
         })
         .collect()
 }

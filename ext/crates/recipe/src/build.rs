@@ -110,7 +110,7 @@ impl BuildKind {
 /// All wrong options, with their paths.
 pub fn build(kind: BuildKind, options: &[u8]) -> Result<Value, Vec<Issue>> {
     let Value::Object(options) = json::read(options)? else {
-        return Err(vec![invalid("$", "options are a JSON object")]);
+        return Err(vec![invalid("$", "the options must be a JSON object")]);
     };
     let mut building = Building::new(kind);
     for (name, value) in &options {
@@ -461,8 +461,8 @@ fn text(arg: &AcceptedArg, value: &Value) -> Result<String, String> {
             .map(|row| row.as_str().filter(|text| !text.contains(',')))
             .collect::<Option<Vec<_>>>()
             .map(|rows| rows.join(","))
-            .ok_or_else(|| "a list here has only texts without commas".to_owned()),
-        Value::Object(_) | Value::Null => Err(format!("{} is not an object", arg.name)),
+            .ok_or_else(|| "must be a list of texts without commas".to_owned()),
+        Value::Object(_) | Value::Null => Err(format!("{} cannot be an object or null", arg.name)),
     }
 }
 

@@ -63,7 +63,7 @@ pub fn notices(recipe: &Recipe, sources: &dyn Sources) -> Vec<String> {
     for (path, mount) in places::mounts(recipe) {
         if mount.phase == Some(MountPhase::PreInstall) {
             all.push(format!(
-                "{path}.phase: the mount was there before the first step; WordPress had been installed before"
+                "{path}.phase has no effect: guests start with an installed WordPress, so this mount came after the installation"
             ));
         }
         if mount.mode.is_none()

@@ -65,7 +65,7 @@ fn check_members(at: &str, row: &Value) -> Result<(), ErrorBody> {
         return refuse(ErrorCode::SiteSeedInvalid, at.to_owned(), rule);
     };
     if members.get("type") != Some(&json!("parent_site")) {
-        let rule = "must be \"parent_site\": a task has seeds of the site that starts it only; use a recipe for a fixture";
+        let rule = "must be \"parent_site\": a task can copy content only from the site that starts it; to use a fixture, write a recipe";
         return refuse(ErrorCode::SiteSeedTypeInvalid, format!("{at}.type"), rule);
     }
     match members

@@ -260,21 +260,21 @@ impl Translation {
                 "lease" => {
                     refuse(
                         name,
-                        "a preview's lease is made by its supervisor; read it with `wp-codebox preview-lease status`",
+                        "a workload cannot set the lease of its preview, which the run creates; remove it, and read the lease with `wp-codebox preview-lease status`",
                     );
                     continue;
                 }
                 "site_url" | "siteUrl" => {
                     refuse(
                         name,
-                        "the site uses the address of the visitor's request; set public_url if a proxy is in front of it",
+                        "the site takes its address from each visitor's request; remove this, and set public_url if a proxy is in front of the site",
                     );
                     continue;
                 }
                 _ => {
                     refuse(
                         name,
-                        "a preview has hold_seconds, port, bind and public_url",
+                        "unknown member; a preview accepts hold_seconds, port, bind and public_url",
                     );
                     continue;
                 }
@@ -282,14 +282,14 @@ impl Translation {
             if read.is_none() {
                 refuse(
                     name,
-                    "hold_seconds and port are whole numbers, bind and public_url texts",
+                    "hold_seconds and port must be whole numbers, bind and public_url must be texts",
                 );
             }
         }
         if preview.hold_seconds == 0 {
             refuse(
                 "",
-                "set hold_seconds: a preview is open while the sandbox is held after its steps",
+                "set hold_seconds, the time for which the sandbox and its preview stay open after the last step",
             );
         }
         self.preview = Some(preview);

@@ -188,7 +188,7 @@ impl Baseline {
         index: usize,
     ) -> Result<Vec<u8>, ComposeError> {
         let content = match self.sources.get_mut(source) {
-            None => Err("has no such source".to_owned()),
+            None => Err("lacks an archive or directory".to_owned()),
             Some(Opened::Zip(archive)) => zip_content(archive, index),
             Some(Opened::Directory(directory)) => match directory.read(path, MAX_FILE) {
                 Ok((ReadOutcome::Bytes(bytes), _)) => Ok(bytes),

@@ -22,7 +22,7 @@ pub enum ComposeError {
         rule: &'static str,
     },
     /// A path lies in no directory of the session.
-    #[error("the path {path:?} lies in no directory of the session; they are {roots}")]
+    #[error("the path {path:?} lies in none of the session's directories, which are {roots}")]
     Outside {
         /// The path, shortened.
         path: String,
@@ -41,7 +41,7 @@ pub enum ComposeError {
     },
     /// A path would be a file and a directory, or leads through a link of the baseline.
     #[error(
-        "{path:?} cannot be written, because {other:?} is not a directory or is not a file; delete that first"
+        "{path:?} cannot be written, because {other:?} exists with another type (file, directory or link); delete that entry first"
     )]
     Occupied {
         /// Path in the upload.
@@ -92,7 +92,9 @@ pub enum ComposeError {
         source: Errno,
     },
     /// The bundle of this change is stored, but is damaged.
-    #[error("a damaged bundle is stored under the id of this change, {run_id}; discard it first")]
+    #[error(
+        "a damaged bundle is stored under the id of this change, {run_id}; discard that bundle first"
+    )]
     Damaged {
         /// Id of the stored bundle.
         run_id: RunId,

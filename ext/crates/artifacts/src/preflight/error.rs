@@ -99,7 +99,9 @@ pub enum PreflightError {
         member: String,
     },
     /// The caller names no host directory for a mount of the bundle.
-    #[error("no directory of this host was named for the mount {mount} of the bundle; name one")]
+    #[error(
+        "the request does not say to which directory of this host the changes of the mount {mount} go; name the directory"
+    )]
     NoDirectory {
         /// Guest path of the mount.
         mount: String,

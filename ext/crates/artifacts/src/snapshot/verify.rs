@@ -46,7 +46,12 @@ fn directory(
         opaque: match dir.overlay_attribute("opaque") {
             OverlayAttribute::Absent => false,
             OverlayAttribute::Yes => true,
-            OverlayAttribute::Other => return Err(differs(path, "its opaque value is invalid")),
+            OverlayAttribute::Other => {
+                return Err(differs(
+                    path,
+                    "its overlay attribute opaque has an invalid value",
+                ));
+            }
         },
     };
     compare(path, &found, expected)?;
@@ -93,6 +98,6 @@ fn compare(
     match expected.remove(path) {
         Some(kept) if kept == found => Ok(()),
         Some(_) => Err(differs(path, "kind, mode, size or content differ")),
-        None => Err(differs(path, "it was added")),
+        None => Err(differs(path, "the list does not have it")),
     }
 }

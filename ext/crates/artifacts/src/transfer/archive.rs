@@ -143,7 +143,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
     }
     if before.is_some() {
         return Err(malformed(
-            "it ends after an entry with the name or size of a member that does not follow",
+            "it ends after an entry that gives the name or size of a next member",
         ));
     }
     match only_zeros(archive.into_inner()).map_err(failed)? {
@@ -200,7 +200,7 @@ fn pax(mut records: &[u8]) -> Result<Described, String> {
             _ => {
                 let key = shown(key);
                 return Err(format!(
-                    "its PAX record {key} could rename or reshape a member"
+                    "its PAX record {key} is not allowed, because some readers would give a file another name or content"
                 ));
             }
         };

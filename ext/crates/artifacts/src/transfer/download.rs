@@ -26,7 +26,7 @@ const LIST: &str = "codebox-deleted-files.txt";
 #[non_exhaustive]
 pub enum DownloadError {
     /// The bundle has no copy of a changed file, e.g. because the file is too large.
-    #[error("the bundle has no whole copy of {path:?}; download the patch instead")]
+    #[error("the bundle has no complete copy of {path:?}; download the patch instead")]
     NoCopy {
         /// Path of the file, as in `changed-files.json`.
         path: String,

@@ -34,7 +34,7 @@ pub enum ArchiveError {
     },
     /// The archive exceeds the caller's limit, or one file exceeds the limit of imports.
     #[error(
-        "the archive or a file in it exceeds the limit of {most} bytes; if the limit is that of the request, export to a file instead"
+        "the archive or a file in it exceeds the limit of {most} bytes; if the request set this limit, export to a file instead"
     )]
     TooLarge {
         /// The exceeded limit in bytes.

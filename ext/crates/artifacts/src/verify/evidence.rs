@@ -60,7 +60,7 @@ pub(super) fn check_review(session: &mut Session<'_>) {
     if let Some(stated) = text(evidence, "artifactContentDigest")
         && Some(stated) != identity.as_deref()
     {
-        let message = "the review states a content digest that is not the bundle's";
+        let message = "the content digest in the review is not that of the bundle";
         session.add(
             mismatch,
             field("artifactContentDigest"),

@@ -170,7 +170,10 @@ impl<'d> Session<'d> {
                 (ViolationCode::MissingFile, "is not a regular file")
             }
             Ok(stat) if stat.st_nlink > 1 => {
-                let message = format!("{path:?} has {} links", stat.st_nlink);
+                let message = format!(
+                    "{path:?} has {} hard links, but may have only one",
+                    stat.st_nlink
+                );
                 self.add(ViolationCode::Hardlink, field, Some(path), message);
                 let mut details = serde_json::Map::new();
                 details.insert("links".to_owned(), stat.st_nlink.into());
@@ -213,7 +216,7 @@ impl<'d> Session<'d> {
                 if seen > MAX_ENTRIES || depth > MAX_DEPTH {
                     found.push((
                         quote_name(&path),
-                        "is beyond the limit of entries or levels",
+                        "is beyond the limit of files or directory levels of a bundle",
                     ));
                     pending.clear();
                     break;

@@ -128,7 +128,7 @@ fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
     let bytes = match bundle.read(MANIFEST_PATH.as_bytes(), MAX_DOCUMENT) {
         Ok((ReadOutcome::Bytes(bytes), _)) => bytes,
         Ok((ReadOutcome::TooLarge, _)) => {
-            let message = "manifest.json is larger than the limit up to which it is read";
+            let message = "manifest.json is too large to be read";
             return Err(Box::new((
                 None,
                 violation(ViolationCode::MalformedManifest, message),
@@ -160,7 +160,9 @@ fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
     match shape::manifest(&manifest) {
         Ok(()) => Ok((bytes, manifest)),
         Err(field) => {
-            let message = format!("manifest.json does not have the shape of a manifest at {field}");
+            let message = format!(
+                "manifest.json is not a valid manifest: its part {field} is missing or wrong"
+            );
             let code = ViolationCode::InvalidManifestShape;
             Err(Box::new((hash, violation(code, &message))))
         }

@@ -45,8 +45,9 @@ pub(super) fn check(session: &mut Session<'_>) {
                 .is_some_and(|record| fits(record, call, &executions))
             {
                 let at = format!("{path}:tool_calls[{index}]");
-                let message =
-                    format!("the bundle has no record of how {tool:?} ran, or another one");
+                let message = format!(
+                    "the bundle has no record of how {tool:?} ran, or the record differs from the call"
+                );
                 session.add(
                     ViolationCode::ReviewEvidenceMismatch,
                     at,
@@ -64,7 +65,7 @@ pub(super) fn check(session: &mut Session<'_>) {
         let calls = called.remove(&tool).unwrap_or_default();
         if is_whole && !record.executions.is_subset(&calls) {
             let message =
-                format!("the transcript has no call for each recorded program of {tool:?}");
+                format!("the transcript lacks a call for a recorded execution of {tool:?}");
             let file = record.file;
             session.add(
                 ViolationCode::ReviewEvidenceMismatch,
@@ -87,7 +88,7 @@ fn records(session: &mut Session<'_>) -> BTreeMap<String, Record> {
     let mut records = BTreeMap::new();
     for path in session.of_kind(RECORDS) {
         let malformed = |session: &mut Session<'_>, at: &str| {
-            let message = format!("{path:?} does not record WASI tools as it must");
+            let message = format!("{path:?} is not a valid record of WASI tools");
             session.add(ViolationCode::MalformedReference, at, Some(&path), message);
         };
         let document = parsed(session, &path);

@@ -161,7 +161,8 @@ pub fn assert_step(
     if let Some(target) = target_call(call) {
         if target.command == found.id {
             return Err(invalid(
-                "command is the command itself; name a program or another command".to_owned(),
+                "the argument command names this command itself; name a program or another command"
+                    .to_owned(),
             ));
         }
         assert_command(policy, &target)?;

@@ -129,7 +129,7 @@ impl EgressRules {
         if rules.allow_hosts.is_empty() && rules.presets.is_empty() && rules.rules.is_empty() {
             issues.add(
                 "network",
-                "allows nothing; fill allowHosts, presets or rules, or set \"deny\"",
+                "allows no host; fill allowHosts, presets or rules, or set \"deny\"",
             );
         }
         for (index, text) in rules.allow_hosts.iter().enumerate() {

@@ -213,7 +213,7 @@ fn agent(request: &RunRequest, issues: &mut Issues) {
 fn bounds(request: &RunRequest, issues: &mut Issues) {
     let invalid = ErrorCode::InputInvalid;
     if staged(request).len() > MAX_STAGED {
-        let rule = format!("a list of at most {MAX_STAGED} rows");
+        let rule = format!("a list of at most {MAX_STAGED} entries");
         issues.refuse(invalid, "staged_files", &rule);
     }
     if request.seeds.len() > MAX_SEEDS {

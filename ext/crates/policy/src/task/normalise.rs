@@ -83,7 +83,7 @@ const JOINED: [&str; 5] = [
 /// What a workload and a parent request without a goal lack, as the end of a sentence.
 const GOAL_OF_WORKLOAD: &str =
     "names no task; give a text, or an object with goal, message or prompt";
-const GOAL_OF_PARENT: &str = "is missing or blank; say there what shall be done";
+const GOAL_OF_PARENT: &str = "is missing or blank; describe there what the agent shall do";
 /// Schema of a row of `structured_artifacts`.
 const STRUCTURED_ARTIFACT: &str = "wp-codebox/structured-artifact/v1";
 /// Schema of a workload.
@@ -239,7 +239,7 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
             {
                 let field = place("agent_runtime.runtime_packages");
                 let message = format!(
-                    "{field} is not loaded; give plugins in component_contracts, or use the ability run-runtime-package"
+                    "{field} is not accepted, because a task loads no packages; give plugins in component_contracts, or use the ability run-runtime-package"
                 );
                 let issue = ErrorBody::new(ErrorCode::InputInvalid, message);
                 issues.push(issue.with("field", field));

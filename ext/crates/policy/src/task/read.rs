@@ -215,7 +215,7 @@ impl Reader {
     fn list(&mut self, at: &str, codes: Codes, shape: Shape, items: Vec<Value>) -> Option<Value> {
         let bounded = matches!(shape, Shape::Rows(_) | Shape::Lines);
         if bounded && items.len() > MAX_ROWS {
-            let rule = format!("a list of at most {MAX_ROWS} rows");
+            let rule = format!("a list of at most {MAX_ROWS} entries");
             self.issues.refuse(codes.own, at, &rule);
             return None;
         }

@@ -35,16 +35,23 @@ pub fn check_wasi_tools(tools: &[WasiTool]) -> Vec<PolicyIssue> {
             });
         };
         if name.len() > NAME_BYTES {
-            let message = format!("its name {name:?} for models has more than {NAME_BYTES} bytes");
+            let message = format!(
+                "the name that models see, {name:?}, has more than {NAME_BYTES} bytes; shorten the tool's id"
+            );
             issue("invalid-tool", message);
         }
         if let Some(row) = builtin_tool(id).or_else(|| builtin_tool(&name)) {
-            let message = format!("{id:?} names the built-in tool {}", row.id);
+            let message = format!(
+                "{id:?} is the name of the built-in tool {}; choose another id",
+                row.id
+            );
             issue("duplicate-tool", message);
         }
         match seen.get(&name) {
             Some(first) => {
-                let message = format!("{id:?} has the name {name:?} for models, like {first:?}");
+                let message = format!(
+                    "models see {id:?} under the name {name:?}, like the tool {first:?}; change one of the ids"
+                );
                 issue("duplicate-tool", message);
             }
             None => {

@@ -54,7 +54,7 @@ pub(super) fn install(
         Origin::Mounted(source, slug) => {
             let slug = folder.unwrap_or(&slug).to_owned();
             if !Pattern::Slug.fits(&slug) {
-                return Err("the name of the package is not that of a directory; set options.targetFolderName".to_owned());
+                return Err("the name of the package is not valid as a directory name; set options.targetFolderName".to_owned());
             }
             scope.packages.push(Package {
                 path: path.to_owned(),
@@ -95,7 +95,8 @@ fn origin(kind: PackageKind, resource: &Value, folder: Option<&str>) -> Result<O
     if let Some(text) = resource.as_str() {
         return address(text);
     }
-    let of = text("resource").ok_or("the resource needs the member `resource`")?;
+    let of = text("resource")
+        .ok_or("the resource needs the member `resource` with its kind, such as url")?;
     match of {
         "wordpress.org/plugins" | "wordpress.org/themes" => {
             if !of.ends_with(&format!("{}s", kind.word())) {
@@ -136,7 +137,10 @@ fn origin(kind: PackageKind, resource: &Value, folder: Option<&str>) -> Result<O
 /// WordPress.org.
 fn address(text: &str) -> Result<Origin, String> {
     if text.contains(['\'', '\n', '\0']) || text.is_empty() {
-        return Err("the address of the package is empty or has a quote".to_owned());
+        return Err(
+            "the address of the package is empty, or contains a quotation mark or a line break"
+                .to_owned(),
+        );
     }
     for scheme in ["https://", "http://"] {
         if let Some(rest) = text.strip_prefix(scheme) {
@@ -177,12 +181,12 @@ pub(super) fn tree(
 ) -> Result<(), String> {
     let rows = value
         .as_object()
-        .ok_or("the files of a directory must be an object of texts and objects")?;
+        .ok_or("files must be an object: the name of each file with its text, of each directory with an object of this kind")?;
     for (name, value) in rows {
         let path = format!("{below}{name}");
         if !is_below(&path) {
             return Err(format!(
-                "{:?} is not the name of a file",
+                "{:?} is not a valid file name",
                 path.chars().take(100).collect::<String>()
             ));
         }

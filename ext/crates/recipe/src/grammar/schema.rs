@@ -13,7 +13,7 @@ pub(crate) fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-04/schema#",
         "$id": "wp-codebox/workspace-recipe/v1",
         "title": "Workspace recipe",
-        "description": "A recipe: what a run brings along, what it does, what it keeps. Made from the table that the reader itself uses.",
+        "description": "A recipe: inputs, steps and artifacts of a run. Generated from the table by which WP Codebox checks recipes.",
     });
     if let (Value::Object(document), Value::Object(root)) = (&mut document, of(&RECIPE)) {
         document.extend(root);

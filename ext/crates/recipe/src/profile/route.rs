@@ -65,14 +65,14 @@ impl Reader {
         if let (Some(pinned), Some(_)) = (pinned, &fallback) {
             self.issue(
                 &part.at("fallback"),
-                &format!("the profile accepts only extension {pinned}; remove this list, or remove extension and list it here"),
+                &format!("the profile's extension is {pinned}, so no other is accepted; remove this list, or remove extension and list its value here"),
             );
         }
         let empty = fallback.as_ref().is_none_or(Vec::is_empty);
         if strategy == RouteStrategy::Explicit && pinned.is_none() && empty {
             self.issue(
                 &part.at("strategy"),
-                "explicit requires route.fallback with the extensions in their order, or extension",
+                "the strategy explicit requires the extensions in their order in route.fallback, or one in extension",
             );
         }
         Route {

@@ -55,7 +55,7 @@ pub(super) fn check_overlays(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::UnsupportedRuntimeOverlay,
                 format!("{}.target", prelude.path),
-                "a prelude runs at the beginning of WordPress's configuration; set \"wp-config.php\"",
+                "a config prelude runs at the beginning of WordPress's configuration file; set \"wp-config.php\"",
             );
         }
     }
@@ -84,7 +84,7 @@ fn check_capabilities(validator: &mut Validator<'_>, path: &str, overlay: &Value
             validator.report(
                 IssueCode::UnsupportedRuntimeOverlay,
                 format!("{path}.bundle.unsupportedGaps[{index}].capability"),
-                "the overlay requires this capability and cannot provide it",
+                "capabilities.required lists this capability, which the bundle itself states as unsupported; remove it from that list",
             );
         }
     }
@@ -130,7 +130,7 @@ pub(super) fn check_components(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::UnsupportedComponentManifest,
                 format!("{path}.source"),
-                "the component has no source, and inputs.extra_plugins has no plugin with its slug; name its directory",
+                "the component has no source, and inputs.extra_plugins has no plugin with its slug; set source to its directory",
             );
         }
     }

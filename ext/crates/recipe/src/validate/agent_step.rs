@@ -53,7 +53,7 @@ fn check_task(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
         validator.report(
             IssueCode::InvalidContinuation,
             format!("{}.continuation", placed.path),
-            "the agent of a run runs once, so its step cannot have a continuation; remove it",
+            "the agent of a run runs once, so its step cannot have a continuation; remove the continuation",
         );
     }
     let call = placed.call();
@@ -75,7 +75,7 @@ fn check_task(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
 fn check_fields(validator: &mut Validator<'_>, args: &str, task: &TaskSpec) {
     let mut report = |message: String| validator.report(IssueCode::InvalidStep, args, message);
     if task.policy.is_some() {
-        report("the task has a policy, but the policy of the recipe's run applies; remove it and use --policy".to_owned());
+        report("the task has a policy, but the policy of the recipe's run applies; remove the task's policy and use --policy".to_owned());
     }
     if !(task.tool_bridge.is_empty() && task.parent_tool_bridge.is_empty()) {
         report("tool_bridge and parent_tool_bridge need tools of a WordPress site; use sandbox-tool-policy-json".to_owned());
@@ -83,7 +83,7 @@ fn check_fields(validator: &mut Validator<'_>, args: &str, task: &TaskSpec) {
     if !task.runtime_task.is_empty() {
         if task.agent.is_some() {
             report(
-                "agent and runtime-task-json both name what does the work; remove one of them"
+                "agent and runtime-task-json exclude each other, as each names what does the work; remove one of them"
                     .to_owned(),
             );
         }

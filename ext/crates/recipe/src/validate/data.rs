@@ -36,7 +36,7 @@ pub(super) fn check_databases(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidFixtureResetTable,
                 format!("{path}.reset.tables"),
-                "the strategy none empties no table; omit tables, or set \"truncate-tables\"",
+                "with the strategy \"none\" no table is emptied; omit tables, or set \"truncate-tables\"",
             );
         }
         let mut seen = BTreeSet::new();
@@ -87,7 +87,10 @@ pub(super) fn check_bundles(validator: &mut Validator<'_>) {
                     ".token_env",
                     "the secret is not listed in inputs.secretEnv; add it there",
                 ),
-                ComponentError::Document { .. } => (".bundle", "the document is too large"),
+                ComponentError::Document { .. } => (
+                    ".bundle",
+                    "the agent bundle is too large; put it in a file, and name the file in source",
+                ),
                 _ => ("", "give either source or bundle, not both"),
             };
             validator.report(

@@ -108,7 +108,7 @@ fn check_parts(validator: &mut Validator<'_>, distribution: &Distribution) {
                 IssueCode::InvalidServiceFakeName,
                 format!("{path}.name"),
                 format!(
-                    "must be {}, and distinct from other fakes' names",
+                    "must be {}, and distinct from the names of other serviceFakes",
                     Pattern::Name.rule()
                 ),
             );
@@ -214,7 +214,7 @@ fn check_safety(validator: &mut Validator<'_>, distribution: &Distribution) {
         (SafetyNetwork::Deny, false) => validator.report(
             IssueCode::UndeclaredDistributionNetwork,
             format!("{path}.allowedHosts"),
-            "the distribution denies the network (the default); set \"network\": \"declared\", or remove the hosts",
+            "safety.network of the distribution is \"deny\" (the default); set \"network\": \"declared\", or remove the hosts",
         ),
         (SafetyNetwork::Declared, true) => validator.report(
             IssueCode::UndeclaredDistributionNetwork,

@@ -60,7 +60,7 @@ fn blueprint_parts(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::NetworkDownloadsDisabled,
                 format!("$.runtime.blueprint.{path}"),
-                format!("the step downloads from {host}, which the policy of the run does not open: set WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS=1, give a policy with the preset wporg-readonly, or name a local archive or directory"),
+                format!("the step downloads from {host}, to which the policy of the run allows no requests: set WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS=1, give a policy with the preset wporg-readonly, or name a local archive or directory"),
             );
         }
     }
@@ -95,7 +95,7 @@ fn versions(validator: &mut Validator<'_>) {
             IssueCode::UnsupportedWordpressVersion,
             path,
             format!(
-                "WordPress {wp} is not installed for sandboxes, only {} fits the other settings; run `wp-codebox wordpress install {}`, or start the run with --wordpress or with --wp-fallback nearest",
+                "WordPress {wp} is not installed for sandboxes; the other settings of the run select {}; run `wp-codebox wordpress install {}`, or start the run with --wordpress or with --wp-fallback nearest",
                 facts.wordpress_version,
                 match wp.starts_with(|c: char| c.is_ascii_digit()) {
                     true => wp.as_str(),

@@ -78,7 +78,7 @@ pub(super) fn check_mount(validator: &mut Validator<'_>, path: &str, wanted: Wan
         )),
         (PathKind::Denied, _) => Some((
             IssueCode::InvalidSource,
-            "the host's settings do not permit exposing this path to a guest",
+            "guests must not see this path: it belongs to the system, the site's configuration or WP Codebox's state, or is outside wp_codebox.mount_roots; choose another",
         )),
     };
     if let Some((code, message)) = wrong {
@@ -234,11 +234,11 @@ pub(super) fn check_is(
         ),
         (PathKind::Denied, Directory) => (
             IssueCode::InvalidSource,
-            "the host's settings do not permit exposing this directory to a guest",
+            "guests must not see this directory: it belongs to the system, the site's configuration or WP Codebox's state, or is outside wp_codebox.mount_roots; choose another",
         ),
         (PathKind::Denied, File) => (
             IssueCode::InvalidSource,
-            "the host's settings do not permit exposing this file to a guest",
+            "guests must not see this file: it belongs to the system, the site's configuration or WP Codebox's state, or is outside wp_codebox.mount_roots; choose another",
         ),
         (PathKind::File | PathKind::Other, Directory) => {
             (IssueCode::NotDirectory, "the source must be a directory")
@@ -290,7 +290,7 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
         validator.report(
             IssueCode::UnsupportedWorkspacePolicy,
             "$.artifacts.workspacePolicy.gitBacked",
-            "the policy covers the guest's changes, without the repository's metadata; run `wp-codebox workspace-policy check --git` on the workspace instead",
+            "the workspace policy checks files only and not git metadata; omit gitBacked, and run `wp-codebox workspace-policy check --git` on the workspace instead",
         );
     }
     for (index, row) in artifacts.typed.iter().enumerate() {

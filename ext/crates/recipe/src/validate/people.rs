@@ -158,7 +158,7 @@ fn check_actors(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::DuplicateName,
                 format!("$.inputs.browserActors[{index}].name"),
-                "a session has this name, but the actor uses another one; use distinct names",
+                "a session has the name of this actor, but the actor uses another session; use distinct names",
             );
         }
     }

@@ -88,7 +88,7 @@ fn check_source(
         PluginSource::Denied => validator.report(
             IssueCode::InvalidSource,
             at,
-            "the host's settings do not permit exposing this path to a guest",
+            "guests must not see this path: it belongs to the system, the site's configuration or WP Codebox's state, or is outside wp_codebox.mount_roots; choose another",
         ),
         PluginSource::Other => validator.report(
             IssueCode::NotDirectory,
@@ -185,7 +185,7 @@ fn check_names(
         validator.report(
             IssueCode::InvalidSlug,
             format!("{path}.slug"),
-            "a slug is required, because the name of the source is not a valid one",
+            "a slug is required, because the name of the source is not a valid slug",
         );
     }
     let own = placed

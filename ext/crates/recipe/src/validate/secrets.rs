@@ -167,7 +167,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
                 validator.report(
                     IssueCode::RuntimePolicyExternalServiceNetworkDenied,
                     format!("{path}.allowedHosts"),
-                    "the policy opens no network; use a policy with rules for these hosts",
+                    "the policy allows no network access; use a policy with rules for these hosts",
                 );
             }
             continue;
@@ -175,7 +175,9 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
         for (at, host) in service.allowed_hosts.iter().enumerate() {
             let message = match (policy::opens(&policy, host), service.writes) {
                 (Opened::Reads, _) | (Opened::Everything, Writes::WithApproval) => continue,
-                (Opened::Nothing, _) => "the policy does not open this host; add a rule for it",
+                (Opened::Nothing, _) => {
+                    "the policy does not allow requests to this host; add a rule for it"
+                }
                 (Opened::Everything, Writes::Forbidden | Writes::RecordOnly) => {
                     "the policy permits writes to this host, which the recipe forbids; restrict the rule to the methods GET and HEAD"
                 }
@@ -191,7 +193,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
                 validator.report(
                     IssueCode::RuntimePolicyExternalServiceHostDenied,
                     format!("{path}.blockedHosts[{at}]"),
-                    "the policy opens this host, which the recipe blocks; remove it from the policy",
+                    "the policy allows requests to this host, which the recipe blocks; remove it from the policy",
                 );
             }
         }
@@ -207,7 +209,7 @@ pub(super) fn check_policy(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::RuntimePolicySecretWithheld,
                 format!("$.inputs.secretEnv[{index}]"),
-                "no policy rule permits using this secret: bind it to hosts (of an external service or the distribution's safety) and open these, or use a policy that lists it in expose_secrets",
+                "the policy lets no host and no program have this secret: list it at an external service (or in the distribution's safety) whose hosts the policy allows, or use a policy that lists it in expose_secrets",
             );
         }
     }

@@ -189,7 +189,7 @@ fn check_network(validator: &mut Validator<'_>, path: &str, multisite: &Value) {
             validator.report(
                 IssueCode::InvalidSiteSeedBootstrapPath,
                 format!("{at}.path"),
-                "must be one component of lower-case letters, digits and -, such as /shop/, that does not begin with wp-",
+                "must be one path segment of lower-case letters, digits and -, such as /shop/, that does not begin with wp-",
             );
         }
         if !seen.insert(name.to_owned()) {

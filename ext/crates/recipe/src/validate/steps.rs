@@ -275,7 +275,8 @@ fn check_mail(
         && !value.trim().is_empty()
         && let Err(why) = check_mail_service(call, services)
     {
-        let message = format!("the service {why}; inputs.services can give it another id");
+        let message =
+            format!("the service {why}; inputs.services can give the smtp service another id");
         validator.report(IssueCode::InvalidReference, at, message);
         return;
     }
@@ -326,7 +327,7 @@ fn check_file(validator: &mut Validator<'_>, path: &str, name: &str, file: &str)
         PathKind::Directory | PathKind::Other => (IssueCode::NotFile, "is not a regular file"),
         PathKind::Denied => (
             IssueCode::InvalidSource,
-            "may not be exposed to a guest, by the host's settings",
+            "must not be seen by guests: it belongs to the system, the site's configuration or WP Codebox's state, or is outside wp_codebox.mount_roots; choose another",
         ),
     };
     let what = if name == "code-file" {
@@ -347,7 +348,7 @@ fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
             IssueCode::InvalidContinuation,
             &path,
             format!(
-                "{} runs other commands itself, so its step cannot have a continuation; remove it",
+                "{} runs other commands itself, so its step cannot have a continuation; remove the continuation",
                 placed.step.command
             ),
         );

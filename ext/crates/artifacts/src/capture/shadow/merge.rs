@@ -21,7 +21,7 @@ pub enum MergeError {
     Busy,
     /// The directory changed while the tool worked. Nothing was merged.
     #[error(
-        "{count} paths changed while the tool worked, the first is {path:?}; nothing was merged"
+        "other programs changed {count} paths of the directory while the tool worked, the first is {path:?}; nothing was merged"
     )]
     Conflict {
         /// First path that differs.
@@ -32,7 +32,7 @@ pub enum MergeError {
     /// Another program changed a path during the merge. Its entry is kept; other paths may be
     /// merged already.
     #[error(
-        "another program changed {path:?} during the merge and keeps its version; other paths may be merged already"
+        "another program changed {path:?} during the merge, and that program's version stays; other paths may be merged already"
     )]
     Changed {
         /// Path, relative to the directory.

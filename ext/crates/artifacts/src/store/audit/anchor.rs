@@ -49,16 +49,20 @@ enum Mismatch {
     #[error("{count} record{} removed from the end of the audit log", if *.count == 1 { " was" } else { "s were" })]
     Removed { count: u64 },
     #[error(
-        "record {seq} of the audit log does not have the hash that the log's signed anchor states"
+        "record {seq} of the audit log was changed: its hash is not the one in the log's signed anchor in anchors/ of the state directory"
     )]
     Replaced { seq: u64 },
     #[error(
-        "the last {count} records of the audit log are newer than its signed anchor: another program wrote them, or replaced the anchor"
+        "the last {count} records of the audit log are newer than the signed anchor (record number and hash) in anchors/: another program wrote the records, or replaced the anchor"
     )]
     Unanchored { count: u64 },
-    #[error("the signed anchor of the audit log is missing in anchors/ of the state directory")]
+    #[error(
+        "the signed anchor (number and hash of the last record) of the audit log is missing in anchors/ of the state directory"
+    )]
     Missing,
-    #[error("the anchor of the audit log has no valid signature of this host")]
+    #[error(
+        "the anchor (number and hash of the last record) of the audit log has no valid signature of this host"
+    )]
     Unsigned,
 }
 

@@ -25,7 +25,7 @@ pub enum AuditError {
     },
     /// The last line of the log is not a valid record.
     #[error(
-        "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
+        "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection, and move both away, so that a new log begins"
     )]
     Damaged,
     /// The record exceeds the maximum length of a record in the log.

@@ -408,7 +408,7 @@ fn audit_records_that_replace_removed_records_are_detected() {
     assert_eq!(log.problem(&none), None, "control: the chain itself holds");
 
     let replaced = Some(
-        "record 4 of the audit log does not have the hash that the log's signed anchor states"
+        "record 4 of the audit log was changed: its hash is not the one in the log's signed anchor in anchors/ of the state directory"
             .to_owned(),
     );
     assert_eq!(log.problem(&known), replaced);
@@ -452,7 +452,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     let shorter = old
         .replace("\"seq\":4", "\"seq\":2")
         .replace(&head(3), &head(1));
-    let unsigned = "the anchor of the audit log has no valid signature of this host";
+    let unsigned = "the anchor (number and hash of the last record) of the audit log has no valid signature of this host";
     for bent in [shorter.as_str(), "{}", "", "[1]"] {
         std::fs::write(log.anchor(), bent).unwrap();
         assert_eq!(log.problem(&none).unwrap(), unsigned, "{bent}");
@@ -460,7 +460,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
     std::fs::remove_file(log.anchor()).unwrap();
     assert_eq!(
         log.problem(&none).unwrap(),
-        "the signed anchor of the audit log is missing in anchors/ of the state directory"
+        "the signed anchor (number and hash of the last record) of the audit log is missing in anchors/ of the state directory"
     );
     std::fs::write(log.path(), &text).unwrap();
     std::fs::write(log.anchor(), &old).unwrap();
@@ -505,7 +505,7 @@ fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
     log.append(&json!({"n": 9}));
     log.append(&json!({"n": 10}));
     std::fs::write(log.anchor(), old).unwrap();
-    let more = "the last 2 records of the audit log are newer than its signed anchor: another program wrote them, or replaced the anchor";
+    let more = "the last 2 records of the audit log are newer than the signed anchor (record number and hash) in anchors/: another program wrote the records, or replaced the anchor";
     assert_eq!(log.problem(&none).unwrap(), more);
 }
 

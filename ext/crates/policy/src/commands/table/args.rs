@@ -109,11 +109,11 @@ pub(super) const CAPABILITY: AcceptedArg = text(
 );
 pub(super) const DESTRUCTIVE: AcceptedArg = text(
     "destructive-boundary",
-    "Name of what isolates a destructive action; default sandbox. It is always this sandbox; none refuses the action.",
+    "What isolates a destructive action, in the caller's words; default sandbox. The value none refuses the action.",
 );
 pub(super) const OUTPUT_DIR: AcceptedArg = text(
     "output-dir",
-    "Directory of the written files: relative in the run's bundle, or an absolute one of the guest for a copy.",
+    "Directory for the written files: a relative one is in the run's bundle; an absolute one is in the guest and receives copies.",
 );
 pub(super) const BROWSER_URLS: AcceptedArg = text(
     "browser-urls",

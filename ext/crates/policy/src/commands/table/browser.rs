@@ -120,7 +120,7 @@ macro_rules! page_args {
             CAPTURE,
             text("observe", "Selectors of elements to report, separated by commas."),
             flag("fail-fast", "Whether the first failure ends the command."),
-            duration("stall-timeout", "Timeout of a page load without an event of the browser."),
+            duration("stall-timeout", "Maximum time without a browser event while a page loads."),
             TIMEOUT,
             text("route-host", "Host whose requests go to the site.").repeatable(),
             text("route-host-drain", "How to end requests of routed hosts: required or advisory."),
@@ -282,11 +282,11 @@ pub(super) const ROWS: &[Row] = &[
         ),
         text(
             "source-dom-snapshot",
-            "Snapshot that belongs to source-screenshot; a path like it.",
+            "DOM snapshot of the page in source-screenshot: a path in the guest, or a file of this run.",
         ),
         text(
             "candidate-dom-snapshot",
-            "Snapshot that belongs to candidate-screenshot; a path like it.",
+            "DOM snapshot of the page in candidate-screenshot: a path in the guest, or a file of this run.",
         ),
         text("baseline", "Means the same as source-screenshot."),
         text("source-label", "Name of the source in the result."),

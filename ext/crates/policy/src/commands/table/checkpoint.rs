@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         "wp-codebox.checkpoint-restore",
         Checkpoint,
         Handler::Checkpoint,
-        "Replaces the working guest by one with the state of a checkpoint.",
+        "Replaces the run's guest with a new one that has the state of a checkpoint.",
     )
     .args(&[text("name", "Name of the checkpoint.").required()])
     .prints("JSON {schema, command, status: restored, operation, checkpoint}")

@@ -94,11 +94,11 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         flag(
             "read_only",
-            "Whether the command only reads; it never writes.",
+            "Accepted for compatibility: the command only reads, with either value.",
         ),
         flag(
             "secret_placeholders_only",
-            "Whether the result has placeholders in place of values.",
+            "Whether the result has no values; default true, and false is refused.",
         ),
     ])
     .prints("JSON {schema, command, status, readOnly, options: [{name, plugins}], tables: [{name, rows, plugins}], plugins, totals}")

@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         WAIT_SELECTOR,
         WAIT_TIMEOUT,
         CAPTURE,
-        text("artifact-prefix", "Directory of the stored artifacts, below the command's."),
+        text("artifact-prefix", "Directory of the stored artifacts, below the command's own directory."),
     ])
     .prints("JSON {command, status, url, editor, artifacts}"),
     row(

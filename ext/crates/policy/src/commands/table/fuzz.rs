@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.fuzz-plugin-module-state",
         Fuzz,
         file("fuzz-plugin-module-state.php"),
-        "Plans changes of the options and tables of plugins, and makes those of options and takes them back.",
+        "Plans changes of the options and tables of plugins; with execute_mutations, changes each option and restores it.",
     )
     .args(&[
         flag(

@@ -29,12 +29,12 @@ pub(super) const ROWS: &[Row] = &[
         "wp-codebox.agent-runtime-probe",
         Host,
         Handler::Program(GuestProgram::File("agent-runtime-probe.php")),
-        "Reports whether a component that runs agents is installed and active.",
+        "Reports whether a plugin that runs agents is installed and active.",
     )
     .args(&[
         text(
             "component",
-            "Component: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
+            "Plugin that runs agents: PATH[,slug=SLUG,pluginFile=FILE,loadAs=plugin|mu-plugin].",
         ),
         text(
             "provider-plugin-slugs",

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         limit(
             "query-fingerprint-limit",
             0,
-            "Maximum number of kinds of queries in the result.",
+            "Maximum number of queries in the result; queries that differ only in values count as one.",
         ),
         limit(
             "query-length-limit",
