@@ -554,7 +554,7 @@ def test_file_name_with_control_characters_prints_as_one_line(bench):
     expected = ['"/workspace/plugin/a\\nforged"', '"/workspace/plugin/x\\342\\200\\256y"', "/workspace/plugin/é"]
     must(sorted(rows) == sorted(expected), f"{rows}")
     notes = [line for line in answer.stderr.splitlines() if line.endswith("forged\")")]
-    must(len(notes) == 1 and "1 link that leads out of it" in notes[0] and "\u202e" not in answer.stderr, str(answer))
+    must(len(notes) == 1 and "1 link that leads out of the mount" in notes[0] and "\u202e" not in answer.stderr, str(answer))
     raw = bench.run(*agent).expect(0).result["changed_files"]
     must("/workspace/plugin/a\nforged" in [row["path"] for row in raw], f"JSON has the name itself: {raw}")
 

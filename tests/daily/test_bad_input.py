@@ -183,7 +183,7 @@ def test_apply_and_undo_with_a_full_or_read_only_state_directory_change_nothing(
         developer.call(*GOAL, **place)
         for command, before, after in (("apply", PLUGIN, changed), ("undo", changed, PLUGIN)):
             with state.full():
-                refused(developer.call(command, "--json", check=None, **place), "wp_codebox_apply_failed", "nothing was changed", "of the state directory if a journal is named")
+                refused(developer.call(command, "--json", check=None, **place), "wp_codebox_apply_failed", "nothing was changed", "of the state directory if the error names a journal")
             state.run("mount", "-o", "remount,ro", state.path)
             refused(developer.call(command, "--json", check=None, **place), "wp_codebox_apply_failed", "nothing was changed", "remount the file system read-write")
             developer.call("log", **place)

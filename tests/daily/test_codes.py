@@ -200,7 +200,7 @@ REFUSED = {
     "wp_codebox_artifact_not_found": Case(
         "the bundle /none", "name the directory of a bundle", lambda w: w.call("artifacts", "verify", "--bundle", "/none", *w.place[:2])),
     "wp_codebox_apply_not_found": Case('"apply_00"', "wp-codebox log shows the runs", lambda w: w.call("undo", "apply_00", *w.place)),
-    "wp_codebox_preview_unavailable": Case("another program listens on this port", "name another port", preview_unavailable),
+    "wp_codebox_preview_unavailable": Case("another program listens on this port", "choose another port", preview_unavailable),
     "wp_codebox_sandbox_wrapper_missing": Case(
         "/none", "install it", lambda w: w.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/none")),
     "wp_codebox_sandbox_start_failed": Case(

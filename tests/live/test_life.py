@@ -23,7 +23,7 @@ def test_expired_hold_ends_the_sandbox_with_a_bundle(bench):
     assert shown["outcome"] == "succeeded", shown
     names, changes = states(bench, run)
     assert names == ["provisioning", "ready", "active", "expired", "destroying", "destroyed"], names
-    assert changes[3]["actor"] == "supervisor" and changes[3]["reason"] == "its time was up", changes
+    assert changes[3]["actor"] == "supervisor" and changes[3]["reason"] == "its lifetime is over", changes
     assert "made.txt" in json.dumps(shown), shown
     done = bench.exec(run, "--json", "--", "true")
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_sandbox_not_held", done
@@ -35,7 +35,7 @@ def test_idle_sandbox_ends_after_hold_idle(bench):
     assert bench.exec(run, "--", "sleep", "17").returncode == 0
     shown = bench.await_end(run)
     assert shown["outcome"] == "succeeded", shown
-    assert states(bench, run)[1][3]["reason"] == "nobody used it"
+    assert states(bench, run)[1][3]["reason"] == "it was idle for too long"
 
 
 def test_control_request_with_an_unknown_member_is_refused(bench):

@@ -194,7 +194,7 @@ def test_sandbox_ends_at_idle_limit_or_ttl_and_its_final_record_gives_the_reason
     told = long.do("extend-ttl", "5m").expect(0).json
     must(told["expiresAt"] > short.do("get").json.get("expiresAt", ""), f"{told}")
     long.do("extend-ttl", "9h").expect(1, "wp_codebox_input_invalid")
-    for box, reason in ((idle, "nobody used it"), (short, "its time was up")):
+    for box, reason in ((idle, "it was idle for too long"), (short, "its lifetime is over")):
         dead = poll_until(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed")
         must(dead["tombstone"]["how"] == "expired" and dead["tombstone"]["reason"] == reason, f"{dead}")
         box.do("extend-ttl", "1m").expect(1, "wp_codebox_sandbox_not_held")

@@ -359,7 +359,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
             box.do("destroy").expect(0)
         else:
             dead = poll_until(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 300)
-            must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
+            must(dead["tombstone"]["reason"] == "its lifetime is over", f"{dead}")
             check_snapshot_complete(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
         keeping.close()
         longer.close()

@@ -151,10 +151,10 @@ impl ApplyError {
             Self::Syntax { .. } => body.hint("apply only the other files, or run the task again"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
                 Errno::NOSPC | Errno::DQUOT => body.hint(
-                    "free space on the disk of the target, or of the state directory if a journal is named, then try again",
+                    "free space on the disk of the target, or of the state directory if the error names a journal, then try again",
                 ),
                 Errno::ROFS => body.hint(
-                    "remount the file system read-write: that of the target, or of the state directory if a journal is named; or choose another target",
+                    "remount the file system read-write: that of the target, or of the state directory if the error names a journal; or choose another target",
                 ),
                 Errno::ACCESS | Errno::PERM => {
                     body.hint("give yourself write permission for the target directory, or run this as the user who owns it")

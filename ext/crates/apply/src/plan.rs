@@ -158,7 +158,7 @@ impl Ground<'_> {
             (Some(from), Some(node)) => {
                 if from.kind == Kind::File && self.has_other_links(path)? {
                     return Ok(Err(
-                        "has a second hard link, which an exchange would separate",
+                        "has a second hard link, which would keep the old contents",
                     ));
                 }
                 let to = self.new_node(path, node, Some(&from))?;

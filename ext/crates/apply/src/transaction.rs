@@ -179,7 +179,7 @@ impl Transaction {
         for (index, step) in self.record.steps.iter().enumerate() {
             let outcome = match places.get(step.target) {
                 Some(place) => place.forward(index, step),
-                None => Ok(Err("in no target")),
+                None => Ok(Err("in no target directory")),
             };
             match outcome {
                 Ok(Ok(())) => {}
@@ -323,10 +323,12 @@ fn read_document(
         return Ok(None);
     };
     let record: Record =
-        serde_json::from_slice(&bytes).map_err(|_| refused("a document of it is damaged"))?;
+        serde_json::from_slice(&bytes).map_err(|_| refused("a JSON file of it is damaged"))?;
     match record.schema == SCHEMA && record.id == *id {
         true => Ok(Some(record)),
-        false => Err(refused("it has another schema or id")),
+        false => Err(refused(
+            "it has an unknown schema or the id of another change",
+        )),
     }
 }
 

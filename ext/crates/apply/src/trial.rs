@@ -68,7 +68,7 @@ impl Journal {
         let change = String::from_utf8(bytes)
             .ok()
             .and_then(|id| ApplyId::new(id).ok());
-        let change = change.ok_or_else(|| refused("it names no change"))?;
+        let change = change.ok_or_else(|| refused("it does not contain the id of a change"))?;
         let undone = match self.applied(&change) {
             Err(ApplyError::NotFound { .. }) => None,
             Err(error) => return Err(error),

@@ -239,7 +239,7 @@ const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
 pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
     match (step, errno) {
         ("root", _) => &[
-            "A guest is never mapped to root: start the run as an unprivileged user, or give the state directory to one.",
+            "A guest is never mapped to root: start the run as an unprivileged user, or make one the owner of the state directory.",
         ],
         ("unshare", libc::ENOSPC) | ("unshare", libc::EUSERS) => {
             &["User namespaces are used up or disabled: raise sysctl user.max_user_namespaces."]

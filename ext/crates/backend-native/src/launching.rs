@@ -213,7 +213,7 @@ fn identified(
         .axes
         .iter_mut()
         .find(|row| row.axis == IsolationAxis::Identity)
-        .ok_or("the isolation report has no identity row")?;
+        .ok_or("the isolation report does not contain the axis identity")?;
     match identity {
         GuestIdentity::Shared { reason } => {
             row.evidence = format!("{}; {reason}", row.evidence);

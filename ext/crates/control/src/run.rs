@@ -109,9 +109,9 @@ impl SupervisorFrame {
             | Frame::Start { .. }
             | Frame::Cancel
             | Frame::Detach
-            | Frame::ToolResult { .. } => {
-                Err(refused("it names another run, or only callers send it"))
-            }
+            | Frame::ToolResult { .. } => Err(refused(
+                "it belongs to another run, or only callers may send it",
+            )),
         }
     }
 }

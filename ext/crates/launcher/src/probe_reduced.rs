@@ -173,10 +173,10 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
     }
     Ok(enforced(
         IsolationAxis::Files,
-        "Landlock; no private view: paths of the host exist, sizes and modes can be asked for",
+        "Landlock; no private view: paths of the host exist, their sizes and modes can be read",
         format!(
             "opening {} and listing {} worked before and is denied; creating in {PUBLIC} is denied; \
-             {read} places can be read, {write} written; a write to /dev/urandom that its mode allows is denied",
+             {read} host paths can be read, {write} written; a write to /dev/urandom that its mode allows is denied",
             control.readable.join(" "),
             control.listable.join(" ")
         ),
@@ -205,8 +205,8 @@ fn processes(control: &Control) -> Result<AxisReport, Failure> {
     Ok(best_effort(
         IsolationAxis::Processes,
         "Landlock signal scope, no ptrace, a subreaper that kills its whole domain",
-        "signalling the launcher worked before and is denied; numbers of other processes can be \
-         told from their paths in /proc; no namespace ends with its first process"
+        "signalling the launcher worked before and is denied; ids of other processes can be \
+         found by their paths in /proc; no pid namespace kills all processes when its first one ends"
             .to_owned(),
     ))
 }
@@ -276,7 +276,7 @@ fn network() -> Result<AxisReport, Failure> {
     Ok(enforced(
         IsolationAxis::Network,
         "seccomp on socket(), connect() and socketpair()",
-        "unix, inet, inet6, netlink, vsock and packet sockets are refused, a unix one could be made before; \
+        "unix, inet, inet6, netlink, vsock and packet sockets are refused, a unix one could be made before the filter; \
          only connected pairs of one guest can be made"
             .to_owned(),
     ))
@@ -491,6 +491,6 @@ fn disk(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
     Ok(best_effort(
         IsolationAxis::Disk,
         "RLIMIT_FSIZE, polled use of the writable places with a kill",
-        format!("files up to {file} bytes; the places lie on a file system of the host"),
+        format!("files up to {file} bytes; the writable places lie on a file system of the host"),
     ))
 }

@@ -82,7 +82,7 @@ impl RunDir {
     /// Writes `held.json`, from which a bundle can be written if the supervisor dies. The caller
     /// must have redacted the facts.
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
-        let failed = io("write the facts of the held sandbox");
+        let failed = io("write the description of the sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
         replace_file(self.path(), HELD_FACTS, &bytes).map_err(failed)
     }

@@ -58,7 +58,7 @@ pub enum RunDirError {
     },
     /// Another process of this host executes, settles or removes the run, so the run cannot be
     /// started again now.
-    #[error("another process of this host has the run {run_id} already")]
+    #[error("another process of this host already works on the run {run_id}")]
     Alive {
         /// Id of the run.
         run_id: RunId,
@@ -66,7 +66,7 @@ pub enum RunDirError {
     /// A file or directory of the run, or the list of active runs, cannot be created or read.
     #[error("this process cannot {what} in the state directory")]
     Io {
-        /// What was attempted, e.g. `lock the file lease of the run`.
+        /// What was attempted, e.g. `lock the lease file of the run`.
         what: &'static str,
         /// I/O error of the failed operation.
         source: std::io::Error,
@@ -89,7 +89,7 @@ impl RunDirError {
                 self.to_string(),
             )
             .hint(format!(
-                "wait until it has ended; `wp-codebox runs get {run_id}` shows it and its result"
+                "wait until the run has ended; `wp-codebox runs get {run_id}` shows its state and result"
             )),
             RunDirError::Io { source, .. } => {
                 ErrorBody::new(ErrorCode::StateDirInvalid, format!("{self}: {source}"))
@@ -142,7 +142,8 @@ impl RunDir {
             if run.work.is_placed {
                 discard_earlier(&marker, &path, &run.run_id)?;
             }
-            make_marker(&active, &run.run_id).map_err(io("create the marker of the run"))?
+            make_marker(&active, &run.run_id)
+                .map_err(io("create the file that marks the run as active"))?
         };
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
             // If the marker cannot be removed, a later call of `reap_dead` settles the run.
@@ -150,7 +151,7 @@ impl RunDir {
             return Err(io("create the directory of the run")(error.into()));
         }
         let lease =
-            take_lease(&path, OFlags::CREATE).map_err(io("lock the file lease of the run"))?;
+            take_lease(&path, OFlags::CREATE).map_err(io("lock the lease file of the run"))?;
         let record = RunRecord::begun(run);
         record
             .write(&path)
@@ -220,7 +221,7 @@ impl RunDir {
             .recursive(true)
             .mode(0o700)
             .create(&path)
-            .map_err(io("create the salvage directory of the run"))?;
+            .map_err(io("create the directory for the recovery bundle"))?;
         Ok(path)
     }
 
@@ -242,7 +243,7 @@ impl RunDir {
         if scratch == Scratch::Remove {
             remove_scratch(&self.path);
         }
-        fs::remove_file(&self.marker).map_err(io("remove the marker of the run"))
+        fs::remove_file(&self.marker).map_err(io("remove the file that marks the run as active"))
     }
 }
 

@@ -44,11 +44,13 @@ pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, 
     let refuse = |why: String| Err(ErrorBody::new(ErrorCode::Forbidden, why));
     if socket_acceptconn(&socket).unwrap_or(false) {
         return refuse(
-            "the frame socket is a listener: the socket unit needs Accept=yes".to_owned(),
+            "the socket on descriptor 3 is a listener: the service's socket unit needs Accept=yes"
+                .to_owned(),
         );
     }
     let unknown = |error: &dyn std::fmt::Display| {
-        let message = format!("the frame socket is not a connected unix socket ({error})");
+        let message =
+            format!("the socket on descriptor 3 is not a connected unix socket ({error})");
         ErrorBody::new(ErrorCode::Forbidden, message)
     };
     let peer = socket_peercred(&socket).map_err(|error| unknown(&error))?;

@@ -223,7 +223,7 @@ fn start(reader: &mut FrameReader) -> Result<(RunRequest, Option<u64>), ErrorBod
         )),
         Ok(_) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "the first frame must be `start`",
+            "the first message of the caller must be the frame `start`",
         )),
         Err(e) => Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
     }

@@ -337,7 +337,7 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
         let there = have.get(differs).map_or("the end of the file", |l| l.text);
         let _ = write!(
             text,
-            "\n  from line {} on the first {count} match; line {} is: {there}",
+            "\n  from line {} on, the first {count} of them match; line {} of the file is: {there}",
             at + 1,
             differs + 1
         );

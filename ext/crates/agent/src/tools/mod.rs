@@ -174,7 +174,9 @@ impl<H: GuestExecutor> Tools<H> {
                 let summary = arguments.text("summary")?.to_owned();
                 Ok(ToolOutput {
                     end: Some(TaskEnd::Finished { summary }),
-                    ..ToolOutput::ok("The task is ended as finished; its checks decide.")
+                    ..ToolOutput::ok(
+                        "The task is ended as finished; its checks decide whether it succeeded.",
+                    )
                 })
             }
             BuiltinTool::Blocked => {

@@ -379,7 +379,11 @@ fn lines_shown(answer: &Map<String, Value>) -> String {
         .map(ToString::to_string)
         .collect();
     if !cut.is_empty() {
-        let _ = writeln!(text, "(cut, too long: lines {})", cut.join(", "));
+        let _ = writeln!(
+            text,
+            "(cut, because they are too long: lines {})",
+            cut.join(", ")
+        );
     }
     if let Some(next) = answer.get("next").and_then(Value::as_u64) {
         let _ = write!(text, "(more: start_line {next})");

@@ -283,7 +283,9 @@ fn workspace_read_returns_the_requested_lines_and_the_start_line_of_the_next_pag
     rig.file("long", format!("{}\nend\n", "x".repeat(100_000)));
     let long = rig.ok("workspace_read", json!({"path": "long"}));
     assert!(
-        long.len() < 4000 && long.contains("2|end") && long.contains("cut, too long: lines 1"),
+        long.len() < 4000
+            && long.contains("2|end")
+            && long.contains("cut, because they are too long: lines 1"),
         "{}",
         long.len()
     );

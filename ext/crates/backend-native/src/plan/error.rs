@@ -15,7 +15,7 @@ pub enum PlanError {
     },
     /// The request mounts a directory at a guest path where mounts are not allowed.
     #[error(
-        "the mount target {target} is not allowed; use a directory below /workspace, below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>, below /tmp, or one of its own such as /harness"
+        "the mount target {target} is not allowed; use a directory below /workspace, below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>, below /tmp, or in a new top-level directory such as /harness"
     )]
     Target {
         /// Guest path at which the directory was to be mounted.

@@ -36,7 +36,7 @@ pub enum TemplateError {
     },
     /// A file or directory from which the template is built could not be read.
     #[error(
-        "the template's source {path:?} cannot be read: {source}; give the user that owns the state directory read access to it"
+        "{path:?}, from which the WordPress template of guests is built, cannot be read: {source}; give the user that owns the state directory read access to it"
     )]
     Unreadable {
         /// Path of the file or directory.
@@ -46,7 +46,7 @@ pub enum TemplateError {
     },
     /// The template directory could not be written.
     #[error(
-        "the template could not be written: step `{step}` failed: {source}; check free space of the state directory"
+        "the WordPress template of guests could not be written: step `{step}` failed: {source}; check free space of the state directory"
     )]
     Io {
         /// Failed step, for the error message.
@@ -56,7 +56,7 @@ pub enum TemplateError {
     },
     /// The template's record file, read back after writing, is not what was written.
     #[error(
-        "the template's record could not be read back; remove the templates directory below the state directory and try again"
+        "the record of the WordPress template could not be read back; remove the templates directory below the state directory and try again"
     )]
     Record,
     /// No launch plan could be built for the guest that installs WordPress.

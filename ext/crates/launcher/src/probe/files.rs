@@ -64,10 +64,10 @@ pub(super) fn files(
     }
     let (mounts, writable) = mounts(plan, bound)?;
     let inodes = if bound.is_empty() {
-        "no inode of the host but those of devices is mounted".to_owned()
+        "no inode of the host except devices is mounted".to_owned()
     } else {
         format!(
-            "the host's inodes are bound at {}, over which no overlay could be made",
+            "host directories are bind-mounted at {}, because no overlay could be mounted there",
             bound.join(" ")
         )
     };

@@ -33,13 +33,13 @@ macro_rules! reasons {
 
 reasons! {
     /// No policy rule names the host.
-    HostNotAllowed = "host-not-allowed", Denied, 403, "this host is not in the run's network policy; ask for the rule in policy_hint, or do without it";
+    HostNotAllowed = "host-not-allowed", Denied, 403, "this host is not in the run's network policy; ask for the rule in policy_hint, or do without this host";
     /// A rule names the host, but not the port.
-    PortNotAllowed = "port-not-allowed", Denied, 403, "the network policy names this host, but not this port; ask for the rule in policy_hint";
+    PortNotAllowed = "port-not-allowed", Denied, 403, "the network policy allows this host, but not this port; ask for the rule in policy_hint";
     /// A rule names host and port, but not the method.
-    MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy names this host, but not this method; ask for the rule in policy_hint";
+    MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy allows this host, but not this method; ask for the rule in policy_hint";
     /// A rule names host, port and method, but not the path.
-    PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy names this host, but not this path; ask for the rule in policy_hint";
+    PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy allows this host, but not this path; ask for the rule in policy_hint";
     /// The path could mean different resources to different servers, so path rules cannot be
     /// checked.
     PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so the bridge cannot compare it with the policy's paths; send a normalised path";

@@ -110,7 +110,7 @@ impl Secrets {
         if self.known.spellings.is_empty() {
             return String::new();
         }
-        let unclean = "responses in a tunnel are not searched for secret values, with tls: terminate they are";
+        let unclean = "responses in a tunnel are not searched for secret values; with tls: terminate they are searched";
         let bound: Vec<&str> = self
             .swaps
             .iter()
@@ -121,7 +121,9 @@ impl Secrets {
             return unclean.to_owned();
         }
         let names = bound.join(", ");
-        format!("the bridge cannot insert values into a tunnel, so {names} was not sent; {unclean}")
+        format!(
+            "the bridge cannot insert secret values into a tunnel, so {names} was not sent; {unclean}"
+        )
     }
 
     /// Returns a scrubber for one response; `None` when the run has no secrets.

@@ -130,7 +130,7 @@ impl Conversation {
             match more {
                 0 => {
                     self.state = State::Command;
-                    reply(out, "235 anybody may send");
+                    reply(out, "235 any credentials are accepted");
                 }
                 more => {
                     self.state = State::Credentials(more - 1);
@@ -181,7 +181,7 @@ impl Conversation {
 
     fn sender(&mut self, rest: &str) -> &'static str {
         if self.envelope.is_some() {
-            return "503 a sender was named already";
+            return "503 MAIL was already sent";
         }
         let Some((from, parameters)) = path_of(rest, "FROM:") else {
             return "501 MAIL FROM:<address>";
@@ -228,7 +228,7 @@ impl Conversation {
             _ => return reply(out, "504 PLAIN or LOGIN"),
         };
         match follow {
-            None => reply(out, "235 anybody may send"),
+            None => reply(out, "235 any credentials are accepted"),
             Some((more, text)) => {
                 self.state = State::Credentials(more);
                 reply(out, text);

@@ -128,7 +128,7 @@ impl WasiRegistryError {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::RunnerMissing { .. } => body.hint(
-                "make wasi in a checkout builds it; copy target/release/wp-codebox-wasi beside wp-codebox-launch",
+                "build it with `make wasi` in a checkout, then copy target/release/wp-codebox-wasi beside wp-codebox-launch",
             ),
             Self::Runner { body } => (**body).clone(),
             Self::RunnerTimeout { seconds, .. } => body.with("limit", *seconds * 1000).hint(
@@ -138,7 +138,7 @@ impl WasiRegistryError {
             Self::Taken { .. } => body.hint(
                 "give the tool another id, or remove the registered one: wp-codebox tools remove ID",
             ),
-            Self::TooMany { .. } => body.hint("wp-codebox tools remove ID removes one"),
+            Self::TooMany { .. } => body.hint("remove a tool: wp-codebox tools remove ID"),
             Self::Definition { source } => source.body(),
             Self::Digest { .. } => {
                 body.hint("register the module that the definition names, or correct module.sha256 and module.bytes")

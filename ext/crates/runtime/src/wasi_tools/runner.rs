@@ -59,7 +59,7 @@ impl WasiRunner {
         if key.is_empty() || key.len() > KEY_BYTES || !key.chars().all(plain) {
             return Err(WasiRegistryError::RunnerFailed {
                 action: "engine",
-                reason: "its answer is not a key".to_owned(),
+                reason: "it printed no valid key for compiled modules".to_owned(),
             });
         }
         Ok(key)

@@ -30,7 +30,7 @@ pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
         .collect();
     if call.actor.trim().is_empty() {
         return Err(invalid(
-            "the call has no actor: set `actor` to the name of the user or program that asks"
+            "the call has no actor: set `actor` to the name of the user or program that makes it"
                 .to_owned(),
         ));
     }
@@ -39,7 +39,7 @@ pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
 
 fn other_version(live: u64) -> String {
     format!(
-        "the client uses version {live} of the live protocol, the sandbox version {LIVE_PROTOCOL}: use a client of the sandbox's release"
+        "the client uses version {live} of the live protocol, the sandbox version {LIVE_PROTOCOL}: use the client of the release that started the sandbox"
     )
 }
 

@@ -160,16 +160,16 @@ fn handle_first_line(first: &[u8], handles: &ControlHandles) -> FirstLine {
             });
         }
         Ok(_) => {
-            return FirstLine::Nonsense(
-                "the only frame that the control socket accepts is a cancel frame",
-            );
+            return FirstLine::Nonsense("of all frames, the control socket accepts only `cancel`");
         }
         Err(_) => {}
     }
     let says_live = serde_json::from_slice(first)
         .is_ok_and(|value: serde_json::Value| value.get("live").is_some());
     if !says_live {
-        return FirstLine::Nonsense("the first line is neither a cancel frame nor a live call");
+        return FirstLine::Nonsense(
+            "the first line is neither the frame `cancel` nor a call with the member `live`",
+        );
     }
     match live::parse(first) {
         Ok(call) => FirstLine::Live(Box::new(call)),

@@ -145,7 +145,9 @@ pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<
     if let Some(named) = &component.entry {
         return match open_below(directory, named) {
             Some(_) => Ok(named.clone()),
-            None => Err(format!("it has no file {named}")),
+            None => Err(format!(
+                "its directory has no file {named}; correct `entry`"
+            )),
         };
     }
     for name in [format!("{}.php", component.slug), "plugin.php".to_owned()] {

@@ -52,7 +52,9 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
         NetworkPolicy::Posture(_) => return Ok(ready(None)),
         NetworkPolicy::Rules(rules) => EgressRules::compile(rules).map_err(|issues| {
             let first = issues.first().map_or("", |issue| issue.message.as_str());
-            unavailable(&format!("its rules do not compile: {first}"))
+            unavailable(&format!(
+                "a network rule of the policy is not valid: {first}"
+            ))
         })?,
     };
     Bridge::prepare(BridgeConfig {
@@ -198,7 +200,7 @@ fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
     }
     if log.cut > 0 {
         notices.push(format!(
-            "{} further requests of the guest were counted but have no log row",
+            "{} further requests of the guest were counted, but the log does not list them",
             log.cut
         ));
     }

@@ -132,7 +132,7 @@ pub(super) fn step(
         .is_some_and(|cwd| cwd != session.context.cwd.as_str())
     {
         let message = format!(
-            "commands run in {}; leave cwd out, or give the directory to the command",
+            "commands run in {}; leave cwd out, or name the directory in the arguments of the command",
             session.context.cwd.as_str()
         );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));

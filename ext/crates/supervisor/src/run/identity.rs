@@ -207,9 +207,9 @@ fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBod
     match choice {
         IdentityChoice::Auto | IdentityChoice::Shared => Ok(GuestIdentity::shared(why)),
         IdentityChoice::Own => {
-            let message = format!("the sandbox cannot have a kernel user of its own: {why}");
+            let message = format!("the sandbox cannot have a kernel uid of its own: {why}");
             Err(ErrorBody::new(ErrorCode::IsolationUnavailable, message)
-                .hint("start it as root or through the service's socket (wp_codebox.runner_socket), give this user ids in /etc/subuid and /etc/subgid (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST; package uidmap), or ask for --identity auto"))
+                .hint("start the run as root or through the service's socket (wp_codebox.runner_socket), give this user ids in /etc/subuid and /etc/subgid (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST; package uidmap), or ask for --identity auto"))
         }
     }
 }

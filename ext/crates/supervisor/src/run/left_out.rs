@@ -62,8 +62,8 @@ fn notice(mount: &Materialised) -> Option<String> {
         ),
         (
             left_out.link_count,
-            "link that leads out of it",
-            "links that lead out of it",
+            "link that leads out of the mount",
+            "links that lead out of the mount",
         ),
     ]
     .into_iter()

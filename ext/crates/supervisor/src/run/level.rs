@@ -40,7 +40,7 @@ pub(super) fn choose_level(
         IsolationLevel::Reduced
             if policy.network != NetworkPolicy::Posture(NetworkPosture::Deny) =>
         {
-            let message = "this host isolates at level reduced only, where nothing can leave the sandbox, but the policy has network rules; set network to \"deny\", or make level full possible";
+            let message = "this host isolates at level reduced only, where a sandbox has no network, but the policy has network rules; set network to \"deny\", or make level full possible";
             Err(explained(
                 ErrorBody::new(ErrorCode::IsolationUnavailable, message),
                 &test,
@@ -214,7 +214,7 @@ impl Missed<'_> {
     fn sentence(&self) -> String {
         let evidence = self
             .row
-            .map_or("the report has no row for this axis", |row| {
+            .map_or("the report does not contain this axis", |row| {
                 row.evidence.as_str()
             });
         let (axis, demanded) = (self.axis.as_str(), self.demanded.as_str());
@@ -351,6 +351,9 @@ mod tests {
         let mut rules = policy(IsolationLevel::Full);
         rules.isolation_floors = BTreeMap::from([(IsolationAxis::Disk, Enforcement::BestEffort)]);
         let error = check(&rules, &silent).unwrap_err();
-        assert!(error.message.contains("no row"), "{error}");
+        assert!(
+            error.message.contains("does not contain this axis"),
+            "{error}"
+        );
     }
 }

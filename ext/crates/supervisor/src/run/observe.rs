@@ -47,7 +47,7 @@ pub(super) fn observe(
         ObservationType::Custom(name) => {
             return Err(ErrorBody::new(
                 ErrorCode::CommandUnsupported,
-                format!("this backend offers no observation {name:?}"),
+                format!("this sandbox has no observation of the type {name:?}"),
             ));
         }
     };

@@ -120,7 +120,7 @@ pub(crate) fn prepare(
 fn no_placer() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::PlacementUnsupported,
-        "this program sends no runs to other hosts",
+        "this command cannot send runs to other hosts",
     )
 }
 

@@ -126,9 +126,9 @@ impl RequestQueue {
             HoldMode::Nothing => Some(
                 ErrorBody::new(
                     ErrorCode::SandboxNotHeld,
-                    "this run does not hold its sandbox: it accepts only cancel requests and event streams",
+                    "this run does not keep its sandbox open for clients: it accepts only cancel requests and event streams",
                 )
-                .hint("start it with --hold"),
+                .hint("start the run with --hold"),
             ),
         };
         Ok(Self {

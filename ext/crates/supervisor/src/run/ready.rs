@@ -54,7 +54,7 @@ pub(super) fn ready<'a>(
     })?;
     if level < IsolationLevel::Full {
         recorder.evidence.notices.push(format!(
-            "this host cannot isolate at level full; the policy allows {}, which this run got",
+            "this host cannot isolate at level full; the policy allows level {}, so the run uses that",
             level.as_str()
         ));
     }

@@ -54,7 +54,7 @@ pub(super) fn run(
 ) -> Result<Work, ErrorBody> {
     let request = &context.prepared.request;
     let mut states = States::new(&request.run_id, request.hold.as_ref());
-    let begins = Change::by_supervisor(RuntimeState::Provisioning, "it was asked for");
+    let begins = Change::by_supervisor(RuntimeState::Provisioning, "the run asked for it");
     states.change(recorder, queue, begins)?;
     recorder.aside = Some(Arc::clone(queue));
     let mut session = Session::begin(context, recorder)?;
@@ -62,12 +62,12 @@ pub(super) fn run(
         programs(&mut session).and_then(|end| held(&mut session, (queue, &mut states), end));
     queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,
-        "the sandbox has ended: its work is done or failed",
+        "the sandbox has ended, because its commands have ended or failed",
     ));
-    let ends = Change::by_supervisor(RuntimeState::Destroying, "its guest is ended");
+    let ends = Change::by_supervisor(RuntimeState::Destroying, "its guest is being ended");
     let told = states.change(session.recorder, queue, ends);
     let (ended, closed) = session.end();
-    let gone = Change::by_supervisor(RuntimeState::Destroyed, "its guest is gone");
+    let gone = Change::by_supervisor(RuntimeState::Destroyed, "its guest has ended");
     let told = told
         .and(closed)
         .and_then(|()| states.change(recorder, queue, gone));

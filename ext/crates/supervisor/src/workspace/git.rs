@@ -104,7 +104,7 @@ pub(super) fn facts(root: &Path) -> Result<Facts, String> {
     // `git status` would run the filter programs that a repository's own configuration names.
     let settings = ask(root, &["config", "--list", "--name-only", "-z"])?;
     if records(&settings).any(|name| name.starts_with("filter.")) {
-        return Err("the repository's own configuration names programs to run (filter.*); check a copy without them".to_owned());
+        return Err("the repository's own configuration names programs to run (filter.*); remove these settings, or check a copy without them".to_owned());
     }
     let mut facts = Facts::default();
     let status = ask(

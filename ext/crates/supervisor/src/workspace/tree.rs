@@ -77,7 +77,7 @@ impl Walk<'_> {
                     (true, GitBacking::None) | (false, _) => self.say(
                         Code::NestedGitMetadata,
                         &path,
-                        "the metadata of a repository lies in the workspace",
+                        "the path is a .git that the workspace must not contain",
                     ),
                 }
                 continue;

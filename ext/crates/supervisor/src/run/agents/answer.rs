@@ -149,7 +149,7 @@ pub(super) fn ended(answered: &Answered) -> Option<Stop> {
         ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
         ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.attach_to(ErrorBody::new(
             ErrorCode::RunFailed,
-            format!("the sandbox was lost while its components were loaded: {death}"),
+            format!("the sandbox was lost while its WordPress was prepared for the run: {death}"),
         )))),
         ExecutionEnd::Exited { .. }
         | ExecutionEnd::Signalled { .. }

@@ -35,7 +35,7 @@ pub(super) fn import(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, E
         Some("imported") => Ok(None),
         Some("unavailable") => Err(ErrorBody::new(
             ErrorCode::AgentBundleImporterUnavailable,
-            "the guest cannot import agent bundles: add a component that defines wp_agent_import_runtime_bundles()",
+            "the guest cannot import agent bundles: add a component (plugin) that defines wp_agent_import_runtime_bundles()",
         )),
         Some(_) => failed(
             answered

@@ -140,12 +140,12 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ComponentUnavailable,
         format!(
-            "the guest's WordPress does not load with the components {}: {}",
+            "the guest's WordPress does not load with the components (plugins) {}: {}",
             slugs.join(", "),
             answered.missing_answer_reason()
         ),
     )
-    .hint("if a must-use component ends PHP while it is loaded, WordPress does not load, even if the component is optional")
+    .hint("check the must-use components first: one that ends PHP while it is loaded stops WordPress, even if it is optional")
 }
 
 /// Returns why the component is not loaded according to the guest's report; `None` when it is.

@@ -84,7 +84,7 @@ fn key(
     value.map(Some).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ProviderCredentialsUnavailable,
-            format!("the model needs the secret {name}, which this run does not have"),
+            format!("the model needs the secret {name}, which this run does not have; give the run this secret"),
         )
     })
 }

@@ -31,7 +31,7 @@ pub(crate) enum FollowUpError {
     /// The earlier bundle was made by a follow-up run, and its `files/follow-up.json`, which lists
     /// the runs before that run, cannot be parsed.
     #[error(
-        "the bundle of {run_id} has a record of its chain that this version cannot read ({source}); start a new run from the current files"
+        "the bundle of {run_id} has a list of earlier runs that this version cannot read ({source}); start a new run from the current files"
     )]
     Record {
         /// Run that made the bundle.
@@ -41,7 +41,7 @@ pub(crate) enum FollowUpError {
     },
     /// The chain of follow-up runs already has the maximum length.
     #[error(
-        "this would be follow-up {length} of a chain, but a chain has at most {MAX_CHAIN}; apply the change, then start a new run"
+        "this would be follow-up {length} in a chain of runs, but at most {MAX_CHAIN} are allowed; apply the change, then start a new run"
     )]
     Chain {
         /// Number of runs in the chain before the new run.
@@ -58,7 +58,7 @@ pub(crate) enum FollowUpError {
     /// The exclude list of a mount covers a file that the earlier bundle changed, so the new run
     /// would not capture that file.
     #[error(
-        "the exclude list of a mount covers {path}, which the earlier bundle changed; remove the name from the list"
+        "the exclude list of a mount covers {path}, which the earlier bundle changed; remove the entry that covers it"
     )]
     Excluded {
         /// Path of the changed file in its mount.

@@ -141,7 +141,7 @@ fn references(
 ) -> Result<(), String> {
     let failed = |e: Errno| format!("the git references of its source cannot be read: {e}");
     if depth > DEPTH || files.len() > REFERENCES {
-        return Err("its source has too many git references".to_owned());
+        return Err("its source has too many or too deeply nested git references".to_owned());
     }
     let open = directory(git, at).map_err(failed)?;
     for (name, kind) in names(open.as_fd()).map_err(failed)? {

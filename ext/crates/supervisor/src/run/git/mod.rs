@@ -61,7 +61,7 @@ pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
 pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<History, ErrorBody> {
     history::read(source).map_err(|why| {
         unavailable(mount, &why).hint(
-            "--git baseline gives the mount a repository with one commit of the mounted files",
+            "use --git baseline: it makes a new repository with one commit of the mounted files",
         )
     })
 }

@@ -70,7 +70,7 @@ fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
             let death = death_of(death.as_ref());
             Some(Stop::Failed(death.attach_to(ErrorBody::new(
                 ErrorCode::RunFailed,
-                format!("the held sandbox was lost: {death}"),
+                format!("the sandbox was lost while it was open for clients: {death}"),
             ))))
         }
     }
@@ -278,7 +278,7 @@ impl<'d> HeldSandbox<'d> {
         let change = Change {
             to: RuntimeState::Active,
             actor,
-            reason: "it is used",
+            reason: "a client uses it",
         };
         self.states.change(session.recorder, self.queue, change)
     }
@@ -304,7 +304,7 @@ impl<'d> HeldSandbox<'d> {
                 session.preview_until(self.lease.expires);
                 self.look(session);
                 self.states
-                    .times(session.recorder, actor, "its time was changed")?;
+                    .times(session.recorder, actor, "its lifetime was changed")?;
                 Ok(self.states.document())
             }
             other => {
@@ -339,8 +339,8 @@ impl<'d> HeldSandbox<'d> {
         let lost;
         let (to, reason) = match end {
             Ok((HoldEnd::Closed, _)) => (RuntimeState::Destroying, "it was closed"),
-            Ok((HoldEnd::Expired, _)) => (RuntimeState::Expired, "its time was up"),
-            Ok((HoldEnd::Idle, _)) => (RuntimeState::Expired, "nobody used it"),
+            Ok((HoldEnd::Expired, _)) => (RuntimeState::Expired, "its lifetime is over"),
+            Ok((HoldEnd::Idle, _)) => (RuntimeState::Expired, "it was idle for too long"),
             Ok((HoldEnd::Cancelled, _)) => (RuntimeState::Destroying, "its run was cancelled"),
             Ok((HoldEnd::GuestDied, Some(ExecutionEnd::LimitReached { error }))) => {
                 (RuntimeState::Failed, error.message.as_str())

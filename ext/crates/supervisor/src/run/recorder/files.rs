@@ -19,7 +19,7 @@ impl Recorder<'_> {
     pub(crate) fn keep(&mut self, file: ArtifactFile) -> Result<Value, ErrorBody> {
         let bytes = size(&file);
         let refused = |why: String| {
-            let message = format!("{} cannot be kept for the bundle: {why}", file.path);
+            let message = format!("{} cannot be stored in the bundle: {why}", file.path);
             Err(ErrorBody::new(ErrorCode::OutputLimit, message))
         };
         if !is_path(&file.path)
@@ -37,11 +37,11 @@ impl Recorder<'_> {
             ));
         }
         if self.evidence.files.len() >= MOST_FILES {
-            return refused(format!("the run has {MOST_FILES} files already"));
+            return refused(format!("the run has {MOST_FILES} files already, the limit"));
         }
         if self.evidence.files.iter().map(size).sum::<usize>() + bytes > MOST_TOTAL {
             return refused(format!(
-                "all files of a run have at most {MOST_TOTAL} bytes"
+                "all files of a run may have {MOST_TOTAL} bytes together"
             ));
         }
         let reference = json!({

@@ -97,12 +97,12 @@ impl Services {
         let ended = self.running.iter().find(|row| row.process.has_ended());
         let Some(row) = ended else { return Ok(()) };
         let message = format!(
-            "the service {} ({}) has ended, so the sandbox cannot work on",
+            "the service {} ({}) has ended, so the sandbox cannot continue",
             row.id,
             row.kind.as_str()
         );
         let error = ErrorBody::new(ErrorCode::ServiceFailed, message)
-            .hint("find the program that ended it; restore a snapshot, or start another run")
+            .hint("find the program that ended the service, then restore a snapshot or start another run")
             .with("service", row.id.as_str());
         Err(match row.process.last_line() {
             Some(line) => error.hint(format!("its last line of output: {line}")),

@@ -199,7 +199,7 @@ impl ServerProcess {
         deadline: Instant,
     ) -> Result<(), String> {
         if self.has_ended() {
-            return Err("it has ended before".to_owned());
+            return Err("it had already ended".to_owned());
         }
         runtime.signal(&self.id, TERMINATE).map_err(|e| e.message)?;
         let most = deadline.saturating_duration_since(Instant::now());

@@ -165,7 +165,9 @@ fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> O
     }
     match (step.exit_code(), found.output_schema) {
         (Some(0), Some(schema)) if answer.get("schema").and_then(Value::as_str) != Some(schema) => {
-            invalid(&format!("its document does not name the schema {schema}"))
+            invalid(&format!(
+                "its JSON output does not have the schema {schema}"
+            ))
         }
         (Some(0), _) => None,
         (code, _) => invalid(&format!(

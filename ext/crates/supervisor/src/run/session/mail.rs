@@ -55,8 +55,7 @@ impl Session<'_, '_> {
                     link: given("link-marker"),
                 };
                 if asked.label.is_some() && asked.recipient.is_none() {
-                    let why =
-                        "recipient-label replaces a recipient's address; give recipient=… too";
+                    let why = "recipient-label is shown in place of an address; give the address as recipient=…";
                     return Err((ErrorCode::InputInvalid, why.to_owned()));
                 }
                 let mut document = mail::inspect(&context.mailbox, context.redactor, &asked);

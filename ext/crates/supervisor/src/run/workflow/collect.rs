@@ -57,7 +57,7 @@ pub(super) fn run(
             Found::Unreadable => Some(("missing", "cannot be read".to_owned())),
             Found::TooLarge => Some((
                 "too-large",
-                format!("is larger than {FILE_BYTES} bytes; declare a smaller file"),
+                format!("is larger than {FILE_BYTES} bytes; collect a smaller file"),
             )),
             Found::Content(bytes) if kept + bytes.len() > ALL_BYTES => Some((
                 "too-large",

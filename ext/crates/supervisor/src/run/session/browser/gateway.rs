@@ -67,7 +67,7 @@ fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody
         }
         (NetworkPolicy::Rules(rules), wp_codebox_browser::External::Policy) => {
             EgressRules::compile(rules)
-                .map_err(|_| unavailable("the network rules do not compile"))?
+                .map_err(|_| unavailable("a network rule of the policy is not valid"))?
         }
     };
     let keep = |host: &Host| {

@@ -45,7 +45,7 @@ impl Session<'_, '_> {
         let task = parse(&filled, &self.context.prepared.policy)?;
         if self.context.level != IsolationLevel::Full {
             let message = format!(
-                "{}: at isolation level {} there is no second isolated network, so no browser is started; make level full possible (`wp-codebox doctor` says how)",
+                "{}: at isolation level {} a browser would have no isolated network, so none is started; make level full possible (`wp-codebox doctor` says how)",
                 call.command,
                 self.context.level.as_str()
             );

@@ -47,7 +47,7 @@ pub(super) fn require_layers(level: IsolationLevel) -> Result<(), ErrorBody> {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,
-            "snapshots need isolation level full: at level reduced a guest works in plain copies",
+            "snapshots need isolation level full: at level reduced a guest has no overlay layers to store",
         )),
     }
 }

@@ -135,7 +135,7 @@ fn supported(level: IsolationLevel) -> Result<(), ErrorBody> {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,
-            "checkpoints need isolation level full: at level reduced a guest works in plain copies",
+            "checkpoints need isolation level full: at level reduced a guest has no overlay layers to store",
         )),
     }
 }

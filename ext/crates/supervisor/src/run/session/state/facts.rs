@@ -101,7 +101,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     let (kept, now) = (&snapshot.template, here.template);
     if kept != now {
         return Some(format!(
-            "it was made on another WordPress or PHP (WordPress {}, PHP {}; here WordPress {}, PHP {}), or with a template that was built differently",
+            "it was made with another version of WordPress or PHP (WordPress {}, PHP {}; here WordPress {}, PHP {}), or with a template that was built differently",
             kept.wordpress_version, kept.php_version, now.wordpress_version, now.php_version
         ));
     }
@@ -188,7 +188,10 @@ mod tests {
         type Change = fn(&mut Value);
         let changes: [(Change, &str); 7] = [
             (|s| s["site"] = json!("there"), "another site"),
-            (|s| s["template"]["key"] = json!("x"), "another WordPress"),
+            (
+                |s| s["template"]["key"] = json!("x"),
+                "another version of WordPress",
+            ),
             (|s| s["template"]["php_version"] = json!("8.3"), "PHP 8.3"),
             (|s| s["mounts"] = json!([]), "0 mounts"),
             (

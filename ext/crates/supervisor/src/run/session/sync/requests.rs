@@ -362,7 +362,9 @@ fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<
                 "{path} in the sandbox differs from the version that the client last synced"
             );
             Err(ErrorBody::new(ErrorCode::SyncConflict, message)
-                .hint("compare the client's file with the sandbox's file, then choose one")
+                .hint(
+                    "compare the client's file with the sandbox's file, then sync the one to keep",
+                )
                 .with("path", path.as_str())
                 .with("expected", expected.unwrap_or_default())
                 .with("found", found))
@@ -377,7 +379,7 @@ fn too_large(path: &str) -> ErrorBody {
     invalid(&format!(
         "{path} is larger than {most} KiB, the limit of a sync"
     ))
-    .hint("mount it, or stage it when the sandbox is started")
+    .hint("start the sandbox with this file as a staged file or in a mount")
 }
 
 fn invalid(message: &str) -> ErrorBody {
