@@ -41,7 +41,7 @@ pub(crate) fn operations(map: Map<String, Value>) -> Result<AuditOperations, Err
         Value::String(operation) => Ok((event, operation)),
         _ => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "operations must have a name for each event",
+            "operations must give the name of an operation, a string, for each event",
         )),
     });
     operations.collect()

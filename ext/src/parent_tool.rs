@@ -23,7 +23,7 @@ pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value,
     Ok(match given {
         Some(map) if is_result(&map) => addressed(map, &asked),
         Some(_) | None => {
-            let why = "the parent's answer is not a parent-tool-result/v1";
+            let why = "the answer of this run's caller is not a parent-tool-result/v1";
             refused(&asked, "failed", "invalid-result", why)
         }
     })
@@ -31,7 +31,7 @@ pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value,
 
 /// Returns the failure with which a request is answered when the caller gave no function.
 pub(crate) fn unavailable(request: &Value) -> Value {
-    let why = "the parent of this run offers no tools";
+    let why = "the caller of this run offers no tools";
     refused(request, "unavailable", "unavailable", why)
 }
 

@@ -56,7 +56,7 @@ fn check_seeds(task: &TaskSpec, stage: Stage) -> Result<(), ErrorBody> {
     let given = task.resolved_seeds.iter().map(|seed| seed.name.as_str());
     if stage == Stage::Start && !wanted.eq(given) {
         let message =
-            "`resolved_seeds` must have the content of each row of site_seeds, in the same order";
+            "`resolved_seeds` must have the content of each item of site_seeds, in the same order";
         let error = ErrorBody::new(ErrorCode::SiteSeedInvalid, message);
         return Err(error.with("field", "resolved_seeds"));
     }
@@ -68,7 +68,7 @@ pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
     shell_words::split(line).map_err(|_| {
         ErrorBody::new(
             ErrorCode::InputInvalid,
-            "the command line has an open quote or ends with a backslash; close it",
+            "the command line has a quote that is not closed, or ends with a backslash; correct it",
         )
     })
 }

@@ -99,7 +99,7 @@ pub(crate) fn events(
             .with("field", field)
     };
     if after < 0 {
-        let rule = "a whole number from 0: the cursor of the page before".to_owned();
+        let rule = "a whole number from 0: the cursor of the previous page".to_owned();
         return Err(refuse("after", rule).into());
     }
     if !(1..=MOST_EVENTS).contains(&limit) {

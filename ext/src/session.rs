@@ -297,7 +297,7 @@ impl Session {
             RunMode::Detached => ErrorBody::new(
                 ErrorCode::InputInvalid,
                 format!(
-                    "this handle of {} was closed; Runs::get() returns the run",
+                    "this Run object of {} was closed; Runs::get() returns the run",
                     self.run_id
                 ),
             ),

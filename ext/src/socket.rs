@@ -34,12 +34,12 @@ pub(crate) enum SocketError {
     TooLong { bytes: usize },
     /// The socket file does not exist.
     #[error(
-        "there is no socket at {path}; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
+        "there is no socket at {path}; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner"
     )]
     Missing { path: String },
     /// No process listens.
     #[error(
-        "no process listens on the socket {path}; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
+        "no process listens on the socket {path}; start its service (`systemctl restart wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner"
     )]
     Refused { path: String },
     /// The file permissions refuse access.

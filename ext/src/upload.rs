@@ -96,7 +96,7 @@ fn source(place: &str, value: Value) -> Result<BaselineSource, Failure> {
         ErrorBody::new(
             ErrorCode::BrowserArtifactBaselineInvalid,
             format!(
-                "the code with which the session began is missing on this host: {source}; start a new session"
+                "the site's code that the session started from is missing on this host: {source}; start a new session"
             ),
         )
     };

@@ -46,7 +46,7 @@ function codebox_import( array $bundles ): array {
 	if ( ! is_array( $results ) || count( $results ) !== count( $bundles ) ) {
 		return array(
 			'status'  => 'failed',
-			'message' => 'the importer did not return one row per bundle',
+			'message' => 'the importer did not return one result per bundle',
 		);
 	}
 	foreach ( array_values( $results ) as $index => $row ) {

@@ -37,6 +37,6 @@ baseline() {
 
 if ! said=$(baseline 2>&1); then
 	rm -rf "$index" "$index.lock" "$repository/index" "$repository/objects/"* 2>/dev/null
-	echo "git: what was mounted could not be committed, so this repository has no commits: $(echo "$said" | tail -n 1)" >&2
+	echo "git: the mounted files could not be committed, so this repository has no commits: $(echo "$said" | tail -n 1)" >&2
 fi
 rm -f "$pending"

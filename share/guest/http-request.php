@@ -172,7 +172,7 @@ if ( 1 === preg_match( '~^/(?:wp-admin(?:/|$)|wp-content/|wp-includes/|(?!index\
 	answer(
 		array(
 			'ok'      => false,
-			'message' => asked()['route'] . ' is not served here: REST routes (/wp-json/…) and front-end pages are',
+			'message' => asked()['route'] . ' cannot be requested in this way; request a REST route (/wp-json/…) or a front-end page',
 		)
 	);
 	exit;

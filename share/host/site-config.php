@@ -57,7 +57,7 @@ final class Site_Config {
 			}
 		}
 		if ( null === $prefix || 1 !== preg_match( '/^[A-Za-z0-9_]+$/D', $prefix ) ) {
-			throw new \RuntimeException( 'its wp-config.php computes $table_prefix, and this reader does not run code of the site' );
+			throw new \RuntimeException( 'its wp-config.php computes $table_prefix, and code of the site is not run to find it' );
 		}
 		return new self( rtrim( $found['WP_CONTENT_DIR'] ?? "$wordpress/wp-content", '/' ), $prefix, $found );
 	}
@@ -71,7 +71,7 @@ final class Site_Config {
 	 */
 	public function constant( string $name, ?string $fallback = null ): string {
 		$value = array_key_exists( $name, $this->constants ) ? $this->constants[ $name ] : $fallback;
-		return $value ?? throw new \RuntimeException( "its wp-config.php does not state $name as plain text, and this reader does not run code of the site" );
+		return $value ?? throw new \RuntimeException( "its wp-config.php does not state $name as plain text, and code of the site is not run to find it" );
 	}
 
 	/**

@@ -33,7 +33,7 @@ final class Site_Database {
 		$text   = is_file( $dropin ) ? (string) file_get_contents( $dropin, false, null, 0, 65536 ) : '';
 		$sqlite = str_contains( strtolower( $text ), 'sqlite' );
 		if ( '' !== $text && ! $sqlite ) {
-			throw new \RuntimeException( 'its database is opened by a drop-in, wp-content/db.php, whose code this reader does not run' );
+			throw new \RuntimeException( 'its database is opened by a drop-in, wp-content/db.php, whose code is not run to read the site' );
 		}
 		$connection = $sqlite ? self::sqlite( $config ) : self::mysql( $config );
 		$connection->setAttribute( \PDO::ATTR_ERRMODE, \PDO::ERRMODE_EXCEPTION );

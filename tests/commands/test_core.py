@@ -278,7 +278,7 @@ WORKLOADS = Group("workloads", [
     Step(WORK, {"path": "/tmp/extra-2.json"}, fails=INVALID, says='no member "cod"', name="an unknown argument of a workload step is refused"),
     Step(WORK, {"file": "/tmp/none.json"}, fails="workload-missing"),
     Step(WORK, {}, fails="wp_codebox_input_invalid"),
-    Step(REST, {"path": "/commands/v1/huge"}, fails="wp_codebox_output_limit", says="ask for less"),
+    Step(REST, {"path": "/commands/v1/huge"}, fails="wp_codebox_output_limit", says="request less"),
     Step(REST, {"path": "/commands/v1/echo", "params-json": {"token": SECRET}}, lambda d: must(d["data"]["params"]["token"] != SECRET, "the secret is shown"), name="a secret in a REST response is redacted"),
     Step("wordpress.run-php", {"code": f"file_put_contents('/tmp/codebox-artifacts/secret.json', json_encode(['at' => '{SECRET}']));"}, name="setup: write a secret to a file"),
     Step(COLLECT, {"artifact": "secret.json"}, lambda d: must(d["payload"]["at"] != SECRET, "the secret is shown"), name="a secret in a collected file is redacted"),

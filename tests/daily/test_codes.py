@@ -209,7 +209,7 @@ REFUSED = {
     "wp_codebox_ledger_conflict": Case(
         "invoice-1", "give each grant a reference of its own",
         lambda w: ledger(w, "grant", "shop", "11", "--reference", "invoice-1", "--reason", "r", state=granted(w))),
-    "wp_codebox_ledger_damaged": Case("its anchor", "use the newest backup", ledger_damaged),
+    "wp_codebox_ledger_damaged": Case("its anchor", "restore the newest backup", ledger_damaged),
     "wp_codebox_ledger_unavailable": Case("no ledger at", "`wp-codebox ledger grant` creates it", lambda w: ledger(w, "balance", state=w.state())),
     "wp_codebox_prices_invalid": Case("currency", "correct it", lambda w: prices(w, currency="EUR")),
     "wp_codebox_price_missing": Case('"ext.none"', "add a row for it", lambda w: prices(w, "--extension", "ext.none", "--duration", "1h")),

@@ -99,7 +99,7 @@ filter.offset must be a whole number from 0
 InvalidInputException wp_codebox_input_invalid
 there is no field filter.page; accepted are: status, limit, offset
 InvalidInputException wp_codebox_input_invalid
-after must be a whole number from 0: the cursor of the page before
+after must be a whole number from 0: the cursor of the previous page
 InvalidInputException wp_codebox_input_invalid
 limit must be a whole number from 1 to 1000
 InvalidInputException wp_codebox_input_invalid

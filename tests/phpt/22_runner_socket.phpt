@@ -98,9 +98,9 @@ a run ends with its caller, unless it was detached
 bool(true)
 bool(true)
 refused
-wp_codebox_runner_unavailable wp_codebox.runner_socket: there is no socket at DIR/none; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
-wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/left; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
-wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/file; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
+wp_codebox_runner_unavailable wp_codebox.runner_socket: there is no socket at DIR/none; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner
+wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/left; start its service (`systemctl restart wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner
+wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/file; start its service (`systemctl restart wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket must be an absolute path without `.` and `..` segments; set it in php.ini
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket path (121 bytes, at most 107); set a shorter path in php.ini
 wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/deaf did not accept the connection within 5 seconds; check its service

@@ -14,7 +14,7 @@ pub enum RunnerError {
         source: WasiToolError,
     },
     /// The module is not the one that the definition names.
-    #[error("the module has {found}, but its definition names {expected}")]
+    #[error("the module has {found}, but its definition states {expected}")]
     Digest {
         /// Digest or size that the definition names.
         expected: String,
@@ -22,13 +22,13 @@ pub enum RunnerError {
         found: String,
     },
     /// The file is no module that can be run as a command.
-    #[error("the file is no WASI command module and no component of one: {reason}")]
+    #[error("the file is neither a WASI command module nor a WASI command component: {reason}")]
     Module {
         /// What is missing or malformed.
         reason: String,
     },
     /// The module imports something that it does not get.
-    #[error("the module imports {import}, which tools do not get")]
+    #[error("the module imports {import}, which tools may not use")]
     Import {
         /// Module and name of the import.
         import: String,
@@ -54,7 +54,7 @@ pub enum RunnerError {
         limit: u64,
     },
     /// The tool has used its fuel.
-    #[error("the tool has used its {fuel} units of fuel")]
+    #[error("the tool has used up its limit of computation, {fuel} units of fuel")]
     Fuel {
         /// Fuel of its definition.
         fuel: u64,
@@ -80,7 +80,7 @@ pub enum RunnerError {
         limit: u64,
     },
     /// The tool trapped.
-    #[error("the tool ended by a trap: {reason}")]
+    #[error("a WebAssembly trap (fault) ended the tool: {reason}")]
     Trap {
         /// Name of the trap.
         reason: String,
@@ -150,9 +150,9 @@ impl RunnerError {
                 .with("expected", expected.as_str())
                 .with("found", found.as_str())
                 .hint("add the tool again, with the module that belongs to the definition"),
-            Self::Import { import } => body
-                .with("import", import.as_str())
-                .hint("build the tool without it; docs/wasi-tools.md lists what tools get"),
+            Self::Import { import } => body.with("import", import.as_str()).hint(
+                "build the tool without this import; docs/wasi-tools.md lists what tools may use",
+            ),
             Self::Compiled { .. } => body.hint("compile the module again with this runner"),
             Self::Directory { guest, .. } => body.with("guest", guest.as_str()),
             Self::Input { limit } | Self::Memory { limit } | Self::Output { limit } => {

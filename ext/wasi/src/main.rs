@@ -53,13 +53,13 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Prints the key of this runner's compiled code.
+    /// Prints the key of this runner: it can load only code compiled with the same key.
     Engine,
-    /// Runs a tool: input and output are those of this process.
+    /// Runs a tool with the standard input and output of this process.
     Run {
         #[command(flatten)]
         tool: ToolFiles,
-        /// Compiled code of the module. Loading it is trusting it: it must belong to root or to
+        /// Compiled code of the module, which is not checked again: it must belong to root or to
         /// this process's user, and no other user may be able to write it.
         #[arg(long, value_name = "FILE")]
         compiled: Option<PathBuf>,

@@ -20,13 +20,13 @@ require_once ABSPATH . 'wp-admin/includes/plugin.php';
 finish(
 	static function ( Arguments $arguments ): array {
 		if ( ! $arguments->truth( 'secret_placeholders_only', true ) ) {
-			throw Refusal::input( 'secret_placeholders_only is false, but this command never shows a value; leave it out or say true, and read a value with wordpress.crud-operation' );
+			throw Refusal::input( 'secret_placeholders_only is false, but this command never shows a value; leave it out or set it to true, and read a value with wordpress.crud-operation' );
 		}
 		return result( 'wordpress-plugin-module-options-tables-inventory' ) + ( new Ownership() )->document() + array(
 			'diagnostics' => $arguments->truth( 'read_only', true ) ? array() : array(
 				array(
 					'code'    => 'read-only',
-					'message' => 'read_only is false, but the command has nothing to write; it only read',
+					'message' => 'read_only is false, but this command can only read; it wrote nothing',
 				),
 			),
 		);

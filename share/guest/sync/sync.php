@@ -178,7 +178,7 @@ final class Sync {
 				continue;
 			}
 			if ( count( $found['files'] ) + count( $found['left'] ) >= $most ) {
-				throw new Refusal( 'limit', 'there are more than ' . $most . ' files; ask for a directory below' );
+				throw new Refusal( 'limit', 'there are more than ' . $most . ' files; request a directory further down' );
 			}
 			if ( 1 !== preg_match( '/^[^\n\\\\]+$/Du', $name ) ) {
 				$found['left'][] = array( $this->places->name( $place ), 'name' );

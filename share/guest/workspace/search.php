@@ -110,7 +110,7 @@ final class Search {
 		}
 		if ( true !== ( $request['regex'] ?? false ) ) {
 			if ( str_contains( $pattern, "\n" ) ) {
-				throw new Refusal( 'request', 'pattern is looked for in single lines and cannot hold a line end' );
+				throw new Refusal( 'request', 'pattern is searched in one line at a time and cannot contain a line end' );
 			}
 			return $folded ? array( '/' . preg_quote( $pattern, '/' ) . '/iu', false ) : array( $pattern, true );
 		}
@@ -189,7 +189,7 @@ final class Search {
 			}
 		}
 		if ( $depth > 0 ) {
-			throw new Refusal( 'request', 'glob has a { without its }' );
+			throw new Refusal( 'request', 'glob has a { without a matching }' );
 		}
 		return '~^(?:' . $pattern . ')$~sD';
 	}

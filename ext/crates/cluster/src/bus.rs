@@ -30,7 +30,7 @@ pub enum BusError {
         what: String,
     },
     /// A stream, bucket or disk is full.
-    #[error("the message server has no room: {detail}")]
+    #[error("the message server has no free space: {detail}")]
     Full {
         /// Which limit is reached.
         detail: String,

@@ -93,15 +93,15 @@ impl Record {
     }
 
     fn exhausted(&self, last: Option<&Claimant>) -> ErrorBody {
-        let last = last.map_or_else(String::new, |by| format!("; the last one was {}", by.node));
+        let last = last.map_or_else(String::new, |by| format!("; the last node was {}", by.node));
         ErrorBody::new(
             ErrorCode::ClusterTriesExhausted,
             format!(
-                "{} of {} nodes that claimed the run died, or lost their connection, before its end{last}",
+                "{} of {} attempts to run the task ended because the node died or lost its connection{last}",
                 self.epoch, self.max_tries
             ),
         )
-        .hint("the task may end the nodes that run it: look at their logs and limits before it is submitted again")
+        .hint("the task may crash the nodes that run it: check their logs and limits before you submit it again")
     }
 
     /// Decides how the process `by` stores the end of the run that it claimed in `epoch`. `self` is

@@ -219,7 +219,7 @@ impl<'a> Node<'a> {
         let name = &self.host.claimant.node;
         ErrorBody::new(
             ErrorCode::ClusterConflict,
-            format!("another process is the node {name}"),
+            format!("another process already runs as the node {name}"),
         )
         .hint("give each node a name of its own")
     }

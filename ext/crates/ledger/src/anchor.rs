@@ -42,13 +42,13 @@ pub enum AnchorError {
     #[error(transparent)]
     Files(#[from] FilesError),
     /// The file is not an anchor.
-    #[error("{} is not an anchor of a ledger; restore database and anchor from the same backup", .path.display())]
+    #[error("{} is not the anchor file of a ledger; restore database and anchor file from the same backup", .path.display())]
     Malformed {
         /// Path of the anchor.
         path: PathBuf,
     },
     /// The file is missing although the ledger has entries.
-    #[error("the ledger has {length} entries, but its anchor {} is missing; restore the anchor", .path.display())]
+    #[error("the ledger has {length} entries, but its anchor file {} is missing; restore the anchor file", .path.display())]
     Missing {
         /// Path of the anchor.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum AnchorError {
         length: u64,
     },
     /// The database is missing although the anchor exists.
-    #[error("the database of the ledger is missing, but its anchor {} names {length} entries; restore the database", .path.display())]
+    #[error("the database of the ledger is missing, but its anchor file {} states {length} entries; restore the database", .path.display())]
     DatabaseMissing {
         /// Path of the anchor.
         path: PathBuf,
@@ -64,7 +64,7 @@ pub enum AnchorError {
         length: u64,
     },
     /// The anchor belongs to another ledger.
-    #[error("the anchor {} belongs to another ledger; restore database and anchor from the same backup", .path.display())]
+    #[error("the anchor file {} belongs to another ledger; restore database and anchor file from the same backup", .path.display())]
     OtherLedger {
         /// Path of the anchor.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum AnchorError {
     },
     /// The entry that the anchor names has another hash.
     #[error(
-        "entry {seq} of the ledger is not the one that its anchor names; restore database and anchor from the same backup"
+        "entry {seq} of the ledger does not have the hash in the anchor file; restore database and anchor file from the same backup"
     )]
     Replaced {
         /// Number of the entry.
@@ -87,7 +87,7 @@ pub enum AnchorError {
     },
     /// The database has more entries than one operation adds.
     #[error(
-        "the last {count} entries of the ledger are newer than its anchor: the anchor is an older copy, or another program wrote them; restore the newest anchor"
+        "the last {count} entries of the ledger are newer than its anchor file: the file is an older copy, or another program wrote the entries; restore the newest anchor file"
     )]
     Unanchored {
         /// Number of entries after the anchor.

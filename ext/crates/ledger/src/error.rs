@@ -111,7 +111,7 @@ pub enum LedgerError {
     /// The entry is on the disk, but its anchor is not. The next operation writes the anchor first;
     /// repeating this operation changes nothing.
     #[error(
-        "entry {seq} is stored, but its anchor could not be written; correct the cause, then repeat the operation, which has no further effect"
+        "entry {seq} is stored, but the anchor file could not be updated; correct the cause, then repeat the operation, which adds no second entry"
     )]
     Unanchored {
         /// Number of the entry.
@@ -132,7 +132,7 @@ pub enum LedgerError {
     },
     /// An entry was changed, or the file is corrupt.
     #[error(
-        "entry {seq} of the ledger is damaged: {why}; restore database and anchor from the same backup"
+        "entry {seq} of the ledger is damaged: {why}; restore database and anchor file from the same backup"
     )]
     Damaged {
         /// Number of the entry; 0 if no single entry is damaged.
@@ -150,7 +150,9 @@ pub enum LedgerError {
         source: rusqlite::Error,
     },
     /// Another process holds the ledger's lock.
-    #[error("another process has used the ledger for {seconds} s; wait until it ends")]
+    #[error(
+        "another process still used the ledger after a wait of {seconds} s; try again when it has ended"
+    )]
     Busy {
         /// How long this process waited.
         seconds: u64,
@@ -236,9 +238,9 @@ impl LedgerError {
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
         let body = match body.code {
-            ErrorCode::LedgerDamaged => {
-                body.hint("use the newest backup of database and anchor, and see docs/ledger.md")
-            }
+            ErrorCode::LedgerDamaged => body.hint(
+                "restore the newest backup of database and anchor file, and see docs/ledger.md",
+            ),
             _ => body,
         };
         match self {

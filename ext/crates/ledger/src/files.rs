@@ -37,13 +37,13 @@ pub enum FilesError {
         source: Errno,
     },
     /// Another user could change the file or directory.
-    #[error("another user may write {}; let it belong to the user that runs this program, with mode 0700 or 0600", .path.display())]
+    #[error("another user can write to {}; make the user that runs this program its owner, with mode 0700 or 0600", .path.display())]
     NotPrivate {
         /// File or directory.
         path: PathBuf,
     },
     /// A symbolic link, FIFO, device or directory is where a file must be.
-    #[error("{} is not a regular file with one name; remove it, or restore the ledger from a backup", .path.display())]
+    #[error("{} is not a regular file or has hard links; remove it, or restore the ledger from a backup", .path.display())]
     NotRegular {
         /// Path of what is not a regular file.
         path: PathBuf,

@@ -84,7 +84,7 @@ impl StoredEntry {
             .map_err(|e| format!("its content is not an entry ({e})"))?;
         // The JSON parser also accepts other texts with the same meaning, and unknown members.
         if content.text().ok().as_deref() != Some(&self.content) {
-            return Err("its content has another form than the writer's".to_owned());
+            return Err("its content is not in the form that the ledger writes".to_owned());
         }
         let hash = link(&content.previous, &self.content);
         if hash.as_str() != self.hash {
@@ -169,7 +169,7 @@ pub(crate) fn identify(connection: &Connection, path: &Path) -> Result<Found, Le
         return Err(other("it is the database of another program"));
     }
     if version != VERSION {
-        return Err(other("its version is another one"));
+        return Err(other("its format has another version"));
     }
     let is_ours = rows
         .iter()

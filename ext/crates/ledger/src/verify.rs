@@ -118,7 +118,7 @@ fn replay(
     for head in known {
         if replay.named.get(&head.length).cloned().flatten().as_ref() != Some(&head.hash) {
             let text = format!(
-                "entry {} is missing or does not have the hash that you know",
+                "entry {} is missing or does not have the hash that you gave",
                 head.length
             );
             replay.problem(Some(head.length), text);
@@ -142,7 +142,7 @@ impl Replay {
             self.problem(Some(seq), format!("entry {seq} follows entry {before}"));
         }
         if content.previous != self.head.hash {
-            let text = format!("entry {seq} does not continue the hash of the entry before");
+            let text = format!("entry {seq} does not contain the hash of the entry before it");
             self.problem(Some(seq), text);
         }
         let subject = content.event.subject();

@@ -214,15 +214,15 @@ fn anchor_that_is_missing_older_foreign_or_malformed_is_refused() {
     for (text, part) in [
         (other.as_str(), "another ledger"),
         (old.as_str(), "last 6 entries"),
-        ("", "is not an anchor"),
-        ("{}", "is not an anchor"),
+        ("", "is not the anchor file"),
+        ("{}", "is not the anchor file"),
         (
             &good.replace("\"head\"", "\"x\":1,\"head\""),
-            "is not an anchor",
+            "is not the anchor file",
         ),
         (&good.replace("\"length\":6", "\"length\":7"), "older copy"),
         (&good.replace("\"length\":6", "\"length\":5"), "entry 5"),
-        (&"x".repeat(100_000), "is not an anchor"),
+        (&"x".repeat(100_000), "is not the anchor file"),
     ] {
         fs::write(&bench.files.anchor, text).unwrap();
         let error = bench.refusal();
@@ -323,7 +323,7 @@ fn directory_or_file_that_another_user_may_write_is_refused_and_a_private_one_is
         fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o020)).unwrap();
         let error = bench.refusal();
         assert!(
-            error.to_string().contains("another user may write"),
+            error.to_string().contains("another user can write to"),
             "{error}"
         );
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -15,7 +15,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
     /// A file could not be copied.
-    #[error("the root for gVisor could not be made: copying {label} failed: {source}")]
+    #[error("the root directory for gVisor could not be made: copying {label} failed: {source}")]
     Copy {
         /// Label of the mount.
         label: String,
@@ -24,7 +24,7 @@ pub enum RootError {
         source: io::Error,
     },
     /// A mount cannot be shown in a prepared root.
-    #[error("the root for gVisor could not be made: {label} must be {rule}")]
+    #[error("the root directory for gVisor could not be made: the mount {label} must be {rule}")]
     Mount {
         /// Label of the mount.
         label: String,
@@ -73,14 +73,14 @@ pub fn prepare_root(root: &Path, command: &HostCommand) -> Result<(), RootError>
         };
         match mount.access {
             MountAccess::Write if Path::new(&mount.host) != below(&mount.target) => {
-                return Err(refused("below the root"));
+                return Err(refused("inside that directory"));
             }
             MountAccess::Write => {}
             MountAccess::Read if Path::new(&mount.host) == below(&mount.target) => {}
             MountAccess::Read if Path::new(&mount.host).is_file() => {
                 copy(&mount.host, &mount.target, &mount.label)?;
             }
-            MountAccess::Read => return Err(refused("a file, or below the root")),
+            MountAccess::Read => return Err(refused("a file, or inside that directory")),
         }
     }
     let inside = program_inside(&command.program);

@@ -261,10 +261,10 @@ impl fmt::Display for Why {
                 }
             ),
             Self::ArchitectureUnsupported { needed } => {
-                write!(f, "it is not known to have only architecture {needed}")
+                write!(f, "it is not registered with {needed} as its only architecture")
             }
             Self::GpusUnsupported { given, needed } => {
-                write!(f, "a sandbox can have {given} GPUs there and needs {needed}")
+                write!(f, "it offers {given} GPUs to a sandbox, and {needed} are needed")
             }
             Self::PersistenceTooWeak { given, needed } => write!(
                 f,

@@ -171,7 +171,7 @@ impl Core {
             if error.is_panic() {
                 Problem::new(
                     ErrorCode::Internal,
-                    "a call of the service failed by a defect; its log has the detail",
+                    "a call failed because of a defect of the service; the service's log has the detail",
                 )
             } else {
                 stopped()
@@ -211,7 +211,7 @@ impl Core {
         self.extensions.get(id).cloned().ok_or_else(|| {
             Problem::new(
                 ErrorCode::ServiceUnavailable,
-                format!("this server has no extension {id}; start it with the extension that the sandbox was made by"),
+                format!("this server has no extension {id}; start it with this extension, which created the sandbox"),
             )
         })
     }

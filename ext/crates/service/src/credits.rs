@@ -53,13 +53,13 @@ impl Credits {
         let Some(account) = &record.account else {
             return Err(ErrorBody::new(
                 ErrorCode::AccountMissing,
-                "this service takes credits, but the request has no account; use a token that was created with one, or name the account as administrator of the machine",
+                "this service charges credits, but the request has no account; use a token that was created with an account, or name one as administrator of the machine",
             ));
         };
         let quote = serde_json::from_value(record.quote.clone()).map_err(|_| {
             ErrorBody::new(
                 ErrorCode::StateDirInvalid,
-                "this service takes credits but has no price table; start it with one",
+                "this service charges credits but has no price table; start it with a price table",
             )
         })?;
         let account = AccountId::new(account.as_str()).map_err(|e| e.body())?;

@@ -64,7 +64,7 @@ fn client() -> Result<Client, ErrorBody> {
         .build()
         .map_err(|error| {
             let message = format!(
-                "the client of webhooks cannot be made: {error}; check the host's certificates"
+                "the HTTP client for webhooks cannot be created: {error}; check the host's certificates"
             );
             ErrorBody::new(ErrorCode::Internal, message)
         })

@@ -231,7 +231,8 @@ async fn wait_ready(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
             fail(core, record, &[Provisioning], reason).await
         }
         (_, Err(problem)) if problem.code() == ErrorCode::SandboxNotFound => {
-            let reason = "its extension does not know it any more".to_owned();
+            let reason =
+                "the extension that started the sandbox does not know it any more".to_owned();
             fail(core, record, &[Provisioning], reason).await
         }
         (Err(problem), _) | (_, Err(problem)) => Err(problem),
@@ -263,7 +264,8 @@ async fn observe(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
     let actor = service_actor();
     let view = match view(core, record).await {
         Err(problem) if problem.code() == ErrorCode::SandboxNotFound => {
-            let reason = "its extension does not know it any more".to_owned();
+            let reason =
+                "the extension that started the sandbox does not know it any more".to_owned();
             return fail(core, record, LIVING, reason).await;
         }
         other => other?,

@@ -115,7 +115,7 @@ impl Metrics {
         family(
             "wp_codebox_request_microseconds_total",
             "counter",
-            "Time until the heads of the answers.",
+            "Time until the response headers were ready.",
             &times,
         );
         family(
@@ -145,13 +145,13 @@ impl Metrics {
         family(
             "wp_codebox_lifecycle_failures_total",
             "counter",
-            "Steps of sandboxes that failed and are repeated.",
+            "Steps of starting and ending sandboxes that failed and are repeated.",
             &one(self.lifecycle_failures.get()),
         );
         family(
             "wp_codebox_webhooks_queued",
             "gauge",
-            "Deliveries that wait.",
+            "Events that wait for delivery to webhooks.",
             &one(queued),
         );
         family(

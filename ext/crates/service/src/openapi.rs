@@ -174,10 +174,10 @@ fn reference(name: &str) -> Value {
 const fn phrase(status: u16) -> &'static str {
     match status {
         200 => "Done.",
-        201 => "Made; with `Prefer: wait`, the sandbox is ready.",
-        202 => "Accepted; the work goes on.",
-        204 => "Done; there is nothing to say.",
-        304 => "The client has the present copy.",
+        201 => "Created; with `Prefer: wait`, the sandbox is ready.",
+        202 => "Accepted; the work is not finished yet.",
+        204 => "Done; the response has no body.",
+        304 => "Not modified: the client's copy is current.",
         _ => "Answered.",
     }
 }

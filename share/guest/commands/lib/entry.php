@@ -297,7 +297,7 @@ function end_program(): void {
 	}
 	$json = document_text( Entry::$document );
 	if ( '' === $json || strlen( $json ) > DOCUMENT_BYTES ) {
-		$json = document_text( failure( 'wp_codebox_output_limit', sprintf( 'the result is %d bytes of JSON and more than %d; ask for less', strlen( $json ), DOCUMENT_BYTES ) ) );
+		$json = document_text( failure( 'wp_codebox_output_limit', sprintf( 'the result is %d bytes of JSON, more than the limit of %d; request less', strlen( $json ), DOCUMENT_BYTES ) ) );
 	}
 	fwrite( Entry::$stream, $json );
 	fclose( Entry::$stream );

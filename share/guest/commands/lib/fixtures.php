@@ -51,7 +51,7 @@ final class Fixtures {
 		$kept          = self::kept();
 		$kept[ $kind ] = $names;
 		if ( false === file_put_contents( root() . self::FILE, (string) json_encode( $kept ) ) ) {
-			throw new Refusal( 'disk', 'the names of the recipe cannot be written' );
+			throw new Refusal( 'disk', 'the file with the users and sessions of the recipe cannot be written' );
 		}
 	}
 

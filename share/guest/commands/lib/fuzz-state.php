@@ -162,7 +162,7 @@ final class Fuzz_State {
 			update_option( $name, $changed );
 			wp_cache_delete( $name, 'options' );
 			wp_cache_delete( 'alloptions', 'options' );
-			$failure = get_option( $name ) == $changed ? null : 'the changed value did not read back; a filter of the option replaces it';
+			$failure = get_option( $name ) == $changed ? null : 'the option did not return the changed value; a filter of the option may replace it';
 		} catch ( \Throwable $thrown ) {
 			$failure = get_class( $thrown ) . ': ' . cut( $thrown->getMessage(), 300 );
 		}
@@ -199,9 +199,9 @@ final class Fuzz_State {
 		return match ( $code ) {
 			'execution-not-requested' => 'execute_mutations is not set',
 			'planning-mode' => 'mutation_mode only plans',
-			'connected-state-missing' => 'no plugin of a sandbox is connected to its service; set connected_state_required_for_mutation=false to change without',
-			'table-not-changed' => 'rows of tables are not changed; use wordpress.db-operation',
-			'secret' => 'the option holds a secret',
+			'connected-state-missing' => 'plugins in a sandbox are not connected to their services; set connected_state_required_for_mutation=false to change the option nevertheless',
+			'table-not-changed' => 'this command does not change rows of tables; use wordpress.db-operation',
+			'secret' => 'the option contains a secret',
 			default => 'the option holds an object of a plugin class',
 		};
 	}

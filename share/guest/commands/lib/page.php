@@ -179,7 +179,7 @@ final class Page {
 			return failure(
 				'not-logged-in',
 				sprintf(
-					'the page was asked for as %s, but WordPress refused it to %s; look for a plugin that changes who is logged in',
+					'the page was requested as %s, but WordPress refused access to %s; look for a plugin that changes who is logged in',
 					'' === $this->request->user ? 'the user of the session' : cut( $this->request->user, 100 ),
 					$seen['user']['login'] ?? 'a visitor who is not logged in'
 				),

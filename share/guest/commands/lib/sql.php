@@ -61,7 +61,7 @@ final class Sql {
 			return;
 		}
 		if ( 1 !== preg_match( '/^\s*\(*\s*(?:SELECT|WITH|SHOW|DESCRIBE|DESC)\b/i', $this->bare ) ) {
-			throw Refusal::input( 'sql must begin with SELECT, SHOW or DESCRIBE; write takes a statement that writes' );
+			throw Refusal::input( 'sql must begin with SELECT, SHOW or DESCRIBE; use operation write for a statement that writes' );
 		}
 		if ( 1 === preg_match( '/\bINTO\b|\bFOR\s+(?:UPDATE|SHARE)\b|\bLOCK\s+IN\b|\b(?:LOAD_FILE|SLEEP|BENCHMARK|GET_LOCK)\s*\(|^\s*WITH\b.*\b(?:INSERT|UPDATE|DELETE|REPLACE)\b/is', $this->bare, $found ) ) {
 			throw Refusal::input( sprintf( 'sql has %s, which does more than read', Arguments::shown( strtoupper( trim( cut( $found[0], 30 ) ) ) ) ) );

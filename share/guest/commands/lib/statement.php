@@ -75,7 +75,7 @@ final class Statement {
 	private function tables( Statement_Request $request ): array {
 		$extra = array_diff( array_keys( $request->parts ), array( 'table', 'limit', 'offset' ) );
 		if ( array() !== $extra ) {
-			throw Refusal::input( sprintf( '%s describes tables and takes only a table, not %s; read returns rows', $request->operation, implode( ', ', $extra ) ) );
+			throw Refusal::input( sprintf( 'operation %s describes tables and takes only a table, not %s; use operation read for rows', $request->operation, implode( ', ', $extra ) ) );
 		}
 		$table = $request->parts['table'] ?? null;
 		$names = null === $table ? table_names() : array( $this->parts->table( $table ) );

@@ -73,7 +73,7 @@ function theme_check( Arguments $arguments ): array {
 		'truncated' => count( $findings ) > THEME_CHECK_FINDINGS,
 	);
 	if ( ! $passed || $document['summary']['required'] > 0 ) {
-		throw Refusal::failed( sprintf( 'Theme Check does not pass the theme: %d required', $document['summary']['required'] ), $document );
+		throw Refusal::failed( sprintf( 'Theme Check does not pass the theme: %d required corrections', $document['summary']['required'] ), $document );
 	}
 	$document['status'] = 'passed';
 	return $document;

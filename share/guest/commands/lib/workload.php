@@ -77,19 +77,19 @@ function workload( Arguments $arguments ): array {
  */
 function workload_steps( string $file ): array {
 	if ( filesize( $file ) > WORKLOAD_BYTES ) {
-		throw Refusal::input( sprintf( 'a file of steps has at most %d bytes', WORKLOAD_BYTES ) );
+		throw Refusal::input( sprintf( 'a file with workload steps may have at most %d bytes', WORKLOAD_BYTES ) );
 	}
 	$steps = json_decode( (string) file_get_contents( $file ), true );
 	$steps = is_array( $steps ) && isset( $steps['steps'] ) ? Arguments::closed( $steps, array( 'steps' ), 'the file of steps' )['steps'] : $steps;
 	if ( ! is_array( $steps ) || ! array_is_list( $steps ) || array() === $steps || count( $steps ) > WORKLOAD_STEPS ) {
-		throw Refusal::input( sprintf( 'a file of steps is a JSON list of 1 to %d steps {command, args}, or {steps: […]}', WORKLOAD_STEPS ) );
+		throw Refusal::input( sprintf( 'a file with workload steps must be a JSON list of 1 to %d steps {command, args}, or {steps: […]}', WORKLOAD_STEPS ) );
 	}
 	foreach ( $steps as $index => $step ) {
 		if ( ! is_array( $step ) || ! is_string( $step['command'] ?? null ) ) {
-			throw Refusal::input( "step $index is not {command, args}" );
+			throw Refusal::input( "step $index must be {command, args}" );
 		}
 		if ( ! isset( WORKLOAD_COMMANDS[ $step['command'] ] ) ) {
-			throw Refusal::unsupported( sprintf( 'a workload has no step %s; it takes %s', Arguments::shown( $step['command'] ), implode( ', ', array_keys( WORKLOAD_COMMANDS ) ) ) );
+			throw Refusal::unsupported( sprintf( 'a step of a workload cannot run %s; it can run %s', Arguments::shown( $step['command'] ), implode( ', ', array_keys( WORKLOAD_COMMANDS ) ) ) );
 		}
 		Arguments::closed( $step, array( 'command', 'args', 'allowFailure' ), "step $index" );
 		$steps[ $index ]['args'] = Arguments::closed( step_args( $index, $step['args'] ?? array() ), WORKLOAD_COMMANDS[ $step['command'] ], "step $index ({$step['command']})" );

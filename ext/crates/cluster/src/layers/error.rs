@@ -36,7 +36,7 @@ pub enum LayerError {
         detail: String,
     },
     /// The layer's content has another digest than its name.
-    #[error("the layer has the digest {found}, but its name is {expected}")]
+    #[error("the layer (an archive of files) has the digest {found} instead of {expected}")]
     Digest {
         /// Digest in the name.
         expected: Sha256Hex,

@@ -275,7 +275,7 @@ impl<'l, R: Read> StreamReader<'l, R> {
                 Ok(name)
             }
             Some(_) | None => Err(damaged(&format!(
-                "the name {:?} is there twice or not in its place",
+                "the name {:?} occurs twice or is not in sorted order",
                 shown(&name)
             ))),
         }

@@ -139,7 +139,7 @@ impl Connection {
         match self.is_deaf.load(Ordering::SeqCst) {
             true => Err(RequestError::Denied {
                 action: format!(
-                    "subscribe to {}.>; is it the one of this party?",
+                    "subscribe to {}.>; check that its credentials belong to this node or submitter",
                     self.inbox
                 ),
             }),

@@ -237,7 +237,7 @@ pub(super) fn get(
 fn wrong_size(name: &str) -> BusError {
     BusError::Unreadable {
         what: format!("the object {name}"),
-        detail: "its parts do not have the size that its description says".to_owned(),
+        detail: "its parts do not add up to the size in its description".to_owned(),
     }
 }
 

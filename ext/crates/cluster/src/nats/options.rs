@@ -28,7 +28,7 @@ pub enum OptionsError {
     )]
     Credentials,
     /// The certificates cannot be used.
-    #[error("the certificates of the message server's authority cannot be used: {detail}")]
+    #[error("the CA certificates for the message server cannot be used: {detail}")]
     Authorities {
         /// Why they cannot be used.
         detail: String,

@@ -80,7 +80,7 @@ pub(super) async fn create(connection: &Connection, record: &Record) -> Result<R
     if used > limit / 4 * 3 {
         return Err(BusError::Full {
             detail: format!(
-                "{stream} has {used} of {limit} bytes, and new records get three quarters"
+                "{stream} uses {used} of its {limit} bytes; new runs are refused above three quarters"
             ),
         });
     }

@@ -34,7 +34,7 @@ pub enum SetupError {
         problem: String,
     },
     /// Existing bounds would become lower, or a fixed setting differ. Nothing was changed.
-    #[error("the setup would lower bounds of what exists: {}", .differences.join("; "))]
+    #[error("the setup would lower existing limits: {}", .differences.join("; "))]
     Shrinks {
         /// Stream, setting, present and wanted value of each.
         differences: Vec<String>,
@@ -62,7 +62,7 @@ impl SetupError {
             Self::Invalid { .. } => ErrorBody::new(self.code(), self.to_string())
                 .hint("correct the options; `wp-codebox cluster setup --help` describes them"),
             Self::Shrinks { .. } => ErrorBody::new(self.code(), self.to_string())
-                .hint("give at least the present values, or allow lower ones with --shrink"),
+                .hint("give at least the present limits, or allow lower ones with --shrink"),
             Self::Bus(error) => error.body(),
         }
     }
@@ -108,17 +108,19 @@ fn check(wanted: &Setup) -> Result<(), SetupError> {
         object_bytes,
     ];
     if !matches!(wanted.replicas, 1 | 3 | 5) {
-        return invalid("the number of replicas is 1, 3 or 5");
+        return invalid("the number of replicas must be 1, 3 or 5");
     }
     if wanted.capabilities.is_empty() {
-        return invalid("it needs at least one capability");
+        return invalid("a cluster needs at least one capability");
     }
     // The server reads its numbers as signed ones.
     if bounds.iter().any(|bound| *bound == 0 || *bound > 1 << 62) {
-        return invalid("a bound is zero or larger than 2^62");
+        return invalid("each limit must be from 1 to 2^62");
     }
     if object_bytes > objects_bytes {
-        return invalid("one object may be larger than all objects of a submitter together");
+        return invalid(
+            "the limit of one object is larger than the limit of all objects of a submitter",
+        );
     }
     Ok(())
 }
@@ -191,7 +193,7 @@ async fn present(
             Some(Value::Object(config)) => Ok(Some(config.clone())),
             _ => Err(SetupError::Bus(BusError::Unreadable {
                 what: part.shown.clone(),
-                detail: "the server does not tell its settings".to_owned(),
+                detail: "the server's answer has no settings".to_owned(),
             })),
         },
         Err(error) if records::is_absent(&error) => Ok(None),

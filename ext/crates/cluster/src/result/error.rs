@@ -11,7 +11,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[non_exhaustive]
 pub enum Refusal {
     /// The result is of another run, epoch or task.
-    #[error("the result belongs to another {what} than the record: {found} instead of {expected}")]
+    #[error(
+        "the result belongs to another {what} than the run's record: {found} instead of {expected}"
+    )]
     Foreign {
         /// What differs: `run`, `submitter`, `epoch`, `task`, `node` or `cluster` in the provenance.
         what: &'static str,
@@ -72,10 +74,10 @@ impl From<(&'static str, AttestationError)> for Refusal {
 #[non_exhaustive]
 pub enum ResultError {
     /// The run has no result, because it has not ended or ended with an error.
-    #[error("the record of the run names no result")]
+    #[error("the record of the run contains no result")]
     NoResult,
     /// The stored object is not the one that the record names.
-    #[error("the stored result is not the one that the record names: {detail}")]
+    #[error("the stored result is not the one in the run's record: {detail}")]
     OtherObject {
         /// What differs.
         detail: String,

@@ -28,7 +28,7 @@ pub enum SealError {
     #[error(transparent)]
     Untrusted(#[from] UntrustedNode),
     /// The record does not say that the asking process has this claim.
-    #[error("the request for secrets does not fit the record: {detail}")]
+    #[error("the request for secrets does not match the run's record: {detail}")]
     NotClaimed {
         /// What differs.
         detail: &'static str,
@@ -40,7 +40,7 @@ pub enum SealError {
         what: &'static str,
     },
     /// The reply was not made for this request.
-    #[error("the reply for secrets does not open: it was made for another request")]
+    #[error("the reply with the secrets cannot be decrypted: it was made for another request")]
     Opening,
     /// The random generator or the cipher failed.
     #[error("secrets cannot be encrypted on this host")]

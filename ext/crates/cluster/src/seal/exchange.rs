@@ -174,20 +174,23 @@ pub fn answer_request(
 fn check_claim(request: &Request, record: &Record) -> Result<(), SealError> {
     let by = match &record.state {
         State::Claimed { by } => by,
-        State::Queued => return Err(not_claimed("no node has the run")),
+        State::Queued => return Err(not_claimed("no node runs it")),
         State::Terminal { .. } => return Err(not_claimed("the run has ended")),
     };
     for (is_same, detail) in [
         (
             request.submitter == record.key.submitter,
-            "it is of another submitter",
+            "it names another submitter",
         ),
-        (request.run == record.key.run, "it is of another run"),
-        (request.epoch == record.epoch, "it is of another epoch"),
-        (request.node == by.node, "another node has the run"),
+        (request.run == record.key.run, "it names another run"),
+        (
+            request.epoch == record.epoch,
+            "it names another attempt (epoch) of the run",
+        ),
+        (request.node == by.node, "another node runs it"),
         (
             request.instance == by.instance,
-            "another process of the node has the run",
+            "another process of the node runs it",
         ),
     ] {
         if !is_same {

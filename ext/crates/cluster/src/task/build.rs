@@ -101,7 +101,7 @@ impl ClusterTask {
         refuse(
             "hold",
             hold.is_some(),
-            "a sandbox that stays open, and its preview, are reached on this host; run it on this host",
+            "a sandbox that stays open, and its preview, can be reached only on this host; run the task on this host",
         )?;
         refuse(
             "parent_tools",
@@ -111,7 +111,7 @@ impl ClusterTask {
         refuse(
             "provenance.cluster",
             provenance.contains_key(PROVENANCE),
-            "the node writes this member; use another name",
+            "the node sets this member itself; use another name",
         )?;
         let made = workflow.as_ref().map(|workflow| workflow.made.clone());
         let made = made.unwrap_or_default();
@@ -191,7 +191,7 @@ fn mount(
     refuse(
         &format!("mounts[{index}].git"),
         git == GitChoice::History,
-        "the history is in the repository of this host; ask for --git baseline, or run the task on this host",
+        "the history is in the repository of this host; use --git baseline, or run the task on this host",
     )?;
     let subject = format!("the source of mount {target}");
     let (source, work_tree) = placed(&source, &target, &subject, made, inputs)?;

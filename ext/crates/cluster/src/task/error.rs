@@ -38,7 +38,9 @@ pub enum TaskError {
         fault: &'static str,
     },
     /// The value of a secret stands in a part of the request that other hosts store as plain text.
-    #[error("the value of the secret {name} is also in the task; name the secret there instead")]
+    #[error(
+        "the value of the secret {name} is written in the task itself; write the secret's name there instead"
+    )]
     SecretInTask {
         /// Name of the secret; `redact` for a value without a name.
         name: String,

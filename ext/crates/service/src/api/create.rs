@@ -112,7 +112,7 @@ impl CreateInput {
         }
         Err(Problem::new(
             ErrorCode::ServiceScopeMissing,
-            "only the administrator of this machine may name an account; use a token that was created with it",
+            "only the administrator of this machine may name an account; use a token that was created with the account",
         ))
     }
 
@@ -173,7 +173,7 @@ pub(super) fn provision(
     {
         return Err(Problem::new(
             ErrorCode::PreconditionFailed,
-            "this service has the profile with other content; give both services the same file",
+            "this service has another version of the profile; give both services the same profile file",
         ));
     }
     let ttl_ms = match &input.ttl {
@@ -182,7 +182,7 @@ pub(super) fn provision(
     };
     if ttl_ms > profile.ttl_max_ms {
         let message = format!(
-            "ttl is {ttl_ms} ms, but the profile allows {} ms at most; ask for less",
+            "ttl is {ttl_ms} ms, but the profile allows {} ms at most; give a shorter ttl",
             profile.ttl_max_ms
         );
         return Err(Problem::invalid(message));
@@ -241,7 +241,7 @@ fn source(
         };
         if has != wanted {
             let message = format!(
-                "workspace.{name} of the profile is {has:?}; ask for that, or for another profile"
+                "workspace.{name} of the profile is {has:?}; give that value, or name another profile"
             );
             return Err(Problem::invalid(message));
         }
@@ -257,7 +257,7 @@ fn source(
         }
         Some(_) => Err(Problem::new(
             ErrorCode::ServiceScopeMissing,
-            "only the administrator of this machine may name workspace.source, because it is a directory of the host; use a profile that names it",
+            "only the administrator of this machine may set workspace.source, because it is a directory of the host; leave it out, or use a profile that sets it",
         )),
     }
 }
@@ -357,8 +357,10 @@ pub(super) async fn store(
             match stored {
                 Ok(Claim::New) => Ok((record, Claim::New)),
                 Ok(claim) => {
-                    core.credits
-                        .release(&record, "an equal request was first")?;
+                    core.credits.release(
+                        &record,
+                        "an earlier request with the same key got the sandbox",
+                    )?;
                     Ok((record, claim))
                 }
                 Err(error) => {

@@ -125,7 +125,7 @@ pub(super) async fn exec(
     let first = lines.recv().await.ok_or_else(|| {
         Problem::new(
             ErrorCode::Internal,
-            "the program was lost by a defect; the service's log has the detail",
+            "the program was lost because of a defect of the service; the service's log has the detail",
         )
     })?;
     if first["type"] == "error"

@@ -51,7 +51,7 @@ pub(crate) fn router(core: &Arc<Core>) -> Router {
         .layer(CatchPanicLayer::custom(|_| {
             Problem::new(
                 ErrorCode::Internal,
-                "the service failed by a defect; its log has the detail",
+                "the request failed because of a defect of the service; the service's log has the detail",
             )
             .into_response()
         }))

@@ -69,7 +69,7 @@ pub(super) async fn quote(
     };
     if duration_ms > profile.ttl_max_ms {
         return Err(Problem::invalid(
-            "ttl is longer than the profile allows; ask for less",
+            "ttl is longer than the profile allows; give a shorter ttl",
         ));
     }
     let id = choice.extension.to_string();

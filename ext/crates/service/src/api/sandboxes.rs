@@ -191,7 +191,7 @@ async fn finished(
     task.await.map_err(|_| {
         Problem::new(
             ErrorCode::Internal,
-            "the teardown failed by a defect; repeat the request",
+            "a defect of the service stopped the removal of the sandbox; repeat the request",
         )
     })?
 }

@@ -13,7 +13,7 @@ const LIMIT: Parameter = Parameter::new(
         least: 1,
         most: 200,
     },
-    "Maximum number of rows; 50 if absent.",
+    "Maximum number of items; 50 if absent.",
 );
 const AFTER: Parameter = Parameter::new(
     "after",
@@ -21,7 +21,7 @@ const AFTER: Parameter = Parameter::new(
         least: 0,
         most: i64::MAX as u64,
     },
-    "The member `next` of the page before.",
+    "The member `next` of the previous page.",
 );
 const WAIT: Parameter = Parameter::new(
     "Prefer",
@@ -36,9 +36,9 @@ const KEY: Parameter = Parameter::new(
 const IF_MATCH: Parameter = Parameter::new(
     "If-Match",
     Kind::Pattern("^\"[0-9A-Fa-f]{64}\"$"),
-    "Entity tag of the content that must be there now: its SHA-256 in quotes.",
+    "Entity tag that the file must have now: the SHA-256 of its content in quotes.",
 );
-const REASON: Parameter = Parameter::new("reason", Kind::Text, "Reason for the journal.");
+const REASON: Parameter = Parameter::new("reason", Kind::Text, "Reason written to the journal.");
 const PAGE: &[Parameter] = &[LIMIT, AFTER];
 const STATES: &[&str] = &[
     "requested",
@@ -83,7 +83,7 @@ operations! {
         Needs(Scope::ProfilesRead), &[], &[], Nothing => &[(200, Json("service-profile"))], catalog::profile;
     Get "/v1/extensions" "listExtensions" "extensions" "List the extensions and what they offer."
         Needs(Scope::ExtensionsRead), &[], &[], Nothing => &[(200, Json("service-extension-list"))], catalog::extensions;
-    Get "/v1/extensions/{id}" "getExtension" "extensions" "Get what an extension offers."
+    Get "/v1/extensions/{id}" "getExtension" "extensions" "Get the capabilities of an extension."
         Needs(Scope::ExtensionsRead), &[], &[], Nothing => &[(200, Json("extension-capabilities"))], catalog::extension;
     Get "/v1/hosts" "listHosts" "hosts" "List the hosts."
         Needs(Scope::HostsRead), &[], &[], Nothing => &[(200, Json("service-host-list"))], hosts::list;
@@ -93,7 +93,7 @@ operations! {
         Needs(Scope::HostsRead), &[], &[], Nothing => &[(200, Json("host-record"))], hosts::get;
     Delete "/v1/hosts/{id}" "removeHost" "hosts" "Remove a host that has no sandboxes."
         Needs(Scope::HostsWrite), &[], &[], Nothing => &[(204, Nothing)], hosts::remove;
-    Post "/v1/hosts/{id}/drain" "drainHost" "hosts" "Let a host keep its sandboxes and get no more."
+    Post "/v1/hosts/{id}/drain" "drainHost" "hosts" "Give a host no more sandboxes; those that it has continue."
         Needs(Scope::HostsWrite), &[], &[], Nothing => &[(200, Json("host-record"))], hosts::drain;
     Post "/v1/sandboxes" "createSandbox" "sandboxes" "Create a sandbox of a profile."
         Needs(Scope::SandboxesCreate), &[], &[KEY, WAIT], Json("service-sandbox-input")
@@ -115,14 +115,14 @@ operations! {
         Needs(Scope::SandboxesDestroy), &[REASON], &[], Nothing => &[(200, Json("service-sandbox"))], sandboxes::destroy;
     Post "/v1/sandboxes/{id}/exec" "exec" "sandboxes" "Run a program. The answer is a stream of lines: started, output, then exited or error."
         Needs(Scope::SandboxesExec), &[], &[], Json("service-exec-input") => &[(200, Lines)], exec::exec;
-    Get "/v1/sandboxes/{id}/files" "listFiles" "files" "List the differences to the host's directory."
+    Get "/v1/sandboxes/{id}/files" "listFiles" "files" "List the files that differ from the host's directory."
         Needs(Scope::FilesRead), &[], &[], Nothing => &[(200, Json("sandbox-sync"))], files::list;
     Get "/v1/sandboxes/{id}/files/{*path}" "readFile" "files" "Read a file; the path is that of the guest without its first slash."
         Needs(Scope::FilesRead), &[], &[], Nothing => &[(200, Bytes)], files::read;
     Put "/v1/sandboxes/{id}/files/{*path}" "writeFile" "files" "Write a file."
         Needs(Scope::FilesWrite), &[], &[
             IF_MATCH,
-            Parameter::new("If-None-Match", Kind::Word(&["*"]), "There must be no file now."),
+            Parameter::new("If-None-Match", Kind::Word(&["*"]), "`*`: write only if the file does not exist."),
         ], Bytes => &[(200, Json("sandbox-sync"))], files::write;
     Delete "/v1/sandboxes/{id}/files/{*path}" "deleteFile" "files" "Delete a file."
         Needs(Scope::FilesWrite), &[], &[IF_MATCH], Nothing => &[(200, Json("sandbox-sync"))], files::delete;
@@ -131,7 +131,7 @@ operations! {
     Post "/v1/sandboxes/{id}/extend-ttl" "extendTtl" "sandboxes" "Set the remaining lifetime, counted from now."
         Needs(Scope::SandboxesWrite), &[], &[], Json("service-extend-ttl-input")
             => &[(200, Json("service-sandbox"))], sandboxes::extend_ttl;
-    Post "/v1/sandboxes/{id}/snapshots" "takeSnapshot" "snapshots" "Store files and database."
+    Post "/v1/sandboxes/{id}/snapshots" "takeSnapshot" "snapshots" "Take a snapshot of files and database."
         Needs(Scope::SnapshotsWrite), &[], &[], Json("service-snapshot-input")
             => &[(201, Json("sandbox-snapshot"))], snapshots::take;
     Post "/v1/sandboxes/{id}/restore" "restoreSnapshot" "snapshots" "Replace the state of a sandbox by a snapshot."

@@ -69,7 +69,9 @@ fn client() -> Result<Client, ErrorBody> {
         .tls_backend_preconfigured(crate::tls::client_config(None)?)
         .build()
         .map_err(|error| {
-            let message = format!("the client of the collector cannot be made: {error}");
+            let message = format!(
+                "the HTTP client for the OpenTelemetry collector cannot be created: {error}"
+            );
             ErrorBody::new(ErrorCode::Internal, message)
         })
 }

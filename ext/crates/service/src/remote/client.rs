@@ -108,9 +108,11 @@ impl Client {
                 base.to_owned()
             }
         };
-        let http = builder
-            .build()
-            .map_err(|error| invalid(format!("the client of {base} cannot be made: {error}")))?;
+        let http = builder.build().map_err(|error| {
+            invalid(format!(
+                "the HTTP client for {base} cannot be created: {error}"
+            ))
+        })?;
         let token = token.map(bearer).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -119,7 +121,7 @@ impl Client {
             .build()
             .map_err(|error| {
                 invalid(format!(
-                    "the client of {base} cannot start a thread: {error}"
+                    "the HTTP client for {base} cannot start a thread: {error}"
                 ))
             })?;
         Ok(Self {

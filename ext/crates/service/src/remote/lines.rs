@@ -60,7 +60,7 @@ pub(super) fn exec(
             Chunk::End => {
                 return Err(ErrorBody::new(
                     ErrorCode::ServiceUnavailable,
-                    "the other service ended the answer before the program did; its program was killed",
+                    "the other service ended the response while the program still ran; the program was killed",
                 ));
             }
         }
@@ -108,6 +108,6 @@ fn copy(line: &[u8], output: &mut dyn ExecOutput) -> Option<Result<ExecEnd, Erro
 fn gone() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunCancelled,
-        "the client of the program is gone, so the program was killed; run it again",
+        "the client that started the program disconnected, so the program was killed; run it again",
     )
 }

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub(crate) enum StoreError {
     /// The file cannot be opened or created.
     #[error(
-        "the records {path:?} cannot be opened: {source}; check the owner and the free space of the directory"
+        "the database {path:?} of the service cannot be opened: {source}; check the owner and the free space of its directory"
     )]
     Open {
         /// Path of the file.
@@ -18,7 +18,9 @@ pub(crate) enum StoreError {
         source: rusqlite::Error,
     },
     /// The file was written by a newer version.
-    #[error("the records have version {found}, this program knows {known}; use the newer program")]
+    #[error(
+        "the service's database has version {found}, but this program supports {known}; use the newer program"
+    )]
     Version {
         /// Version in the file.
         found: i64,
@@ -27,7 +29,7 @@ pub(crate) enum StoreError {
     },
     /// A statement failed.
     #[error(
-        "the records cannot be read or written: {source}; check the free space of the state directory"
+        "the service's database cannot be read or written: {source}; check the free space of the state directory"
     )]
     Sqlite {
         /// Error of SQLite.
@@ -35,7 +37,9 @@ pub(crate) enum StoreError {
         source: rusqlite::Error,
     },
     /// A stored document does not parse.
-    #[error("a stored record does not parse: {source}; the file was changed by another program")]
+    #[error(
+        "a record in the service's database cannot be parsed: {source}; restore the database from a backup"
+    )]
     Document {
         /// Error of the parser.
         #[from]
