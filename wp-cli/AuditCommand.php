@@ -82,8 +82,9 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Verifies the hash chain of all records. Also compares the log with the anchors in the state directory
-	 * and in the database, to detect records removed from the end. Exit status 1 when a check fails.
+	 * Verifies the hash chain of all records. Also compares the log with the signed number of records and last
+	 * hash, which the state directory and the database store, to detect records removed from the end. Exit
+	 * status 1 when a check fails.
 	 *
 	 * ## OPTIONS
 	 *

@@ -23,7 +23,7 @@ final class BatchCommand extends Command {
 	 * Runs several tasks one after the other, each in its own disposable sandbox.
 	 *
 	 * A task is a goal, or an object with fields of run-agent-task. Flags set the fields that all tasks
-	 * share. An invalid or failing task becomes a failed row; the other tasks still run. Ctrl-C cancels the
+	 * share. An invalid or failing task is reported as failed; the other tasks still run. Ctrl-C cancels the
 	 * running task and all later ones.
 	 *
 	 * Exit status: 0 all tasks succeeded, 3 some did, 1 none did, 130 cancelled.

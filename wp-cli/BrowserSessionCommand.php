@@ -48,7 +48,7 @@ final class BrowserSessionCommand extends Command {
 	];
 
 	/**
-	 * Creates a session for the user of --user and prints its contract. A page of that user starts it.
+	 * Creates a session for the user of --user and prints a JSON document, with which a page of that user starts it.
 	 *
 	 * Exit status: 0 created, else that of the error. The result is a JSON document.
 	 *
@@ -64,13 +64,13 @@ final class BrowserSessionCommand extends Command {
 	 * : Tools of the agent in the sandbox, comma-separated.
 	 *
 	 * [--expected-artifacts=<names>]
-	 * : Names of results, comma-separated.
+	 * : Names of the results that the caller expects, comma-separated.
 	 *
 	 * [--tool-bridge=<json>]
-	 * : Tools in one object.
+	 * : Tools of the agent in the sandbox as one JSON object.
 	 *
 	 * [--sandbox-tool-policy=<json>]
-	 * : Policy of the tools.
+	 * : Tools that the agent may use, as a policy object.
 	 *
 	 * [--policy=<json>]
 	 * : Policy of the task.
@@ -79,10 +79,10 @@ final class BrowserSessionCommand extends Command {
 	 * : Free-form context.
 	 *
 	 * [--agent=<value>]
-	 * : Agent.
+	 * : Name of the agent that does the task.
 	 *
 	 * [--provider=<value>]
-	 * : Model provider.
+	 * : Id of the model provider, such as openai.
 	 *
 	 * [--model=<value>]
 	 * : Model id as the provider names it.
@@ -91,13 +91,13 @@ final class BrowserSessionCommand extends Command {
 	 * : Mode of the agent.
 	 *
 	 * [--provider-plugin-paths=<names>]
-	 * : Installed plugins to seed and activate, comma-separated.
+	 * : Installed plugins that the sandbox gets and activates, comma-separated.
 	 *
 	 * [--agent-bundles=<json>]
-	 * : List of agent bundles.
+	 * : Agent bundles to import in the sandbox, as a JSON list.
 	 *
 	 * [--inherit=<json>]
-	 * : Connectors of this site.
+	 * : Connectors of this site that the session may use: {"connectors":["openai"]}.
 	 *
 	 * [--sandbox-session-id=<value>]
 	 * : Id of the session; default a new one.
@@ -106,31 +106,31 @@ final class BrowserSessionCommand extends Command {
 	 * : Correlation data; returned in the answer.
 	 *
 	 * [--playground=<json>]
-	 * : Addresses of another engine.
+	 * : Addresses of another engine than this plugin's own; this site must allow their origins.
 	 *
 	 * [--browser-runner=<json>]
-	 * : Paths and invocation of the runner.
+	 * : Files of the script that runs the task in the sandbox, and the ability or hook that it calls.
 	 *
 	 * [--browser-plugins=<json>]
-	 * : List of plugins to install.
+	 * : Further plugins to install: slugs, or allowed addresses with sha256, as a JSON list.
 	 *
 	 * [--runtime=<json>]
-	 * : Code and files of the sandbox.
+	 * : Code and files that the sandbox gets, as a JSON object.
 	 *
 	 * [--blueprint=<json>]
-	 * : Blueprint.
+	 * : WordPress Playground blueprint that is applied at the start, as a JSON object.
 	 *
 	 * [--artifact-files=<json>]
-	 * : List of files.
+	 * : Files that the sandbox gets below wp-content/uploads/wp-codebox/artifacts, as a JSON list.
 	 *
 	 * [--roots=<json>]
-	 * : List of plugins, themes and bundles of this site.
+	 * : Plugins, themes and bundles of this site that the sandbox starts with, as a JSON list.
 	 *
 	 * [--landing-page=<value>]
 	 * : Path that is shown first.
 	 *
 	 * [--preview-only]
-	 * : Without task and runner.
+	 * : Open WordPress only: no task, and no script that runs one.
 	 *
 	 * [--input-file=<file>]
 	 * : File with the ability input as a JSON object; - reads STDIN. Flags override its fields.

@@ -92,7 +92,7 @@ final class GcCommand extends Command {
 			}
 			$this->console->say(
 				sprintf(
-					'%s %d, %s; %d crashed runs recorded as ended, %d alive, %d kept.',
+					'%s %d, %s; %d crashed runs recorded as ended, %d runs still active, %d ended runs kept.',
 					$answer['dry_run'] ? 'Would remove' : 'Removed',
 					count( $answer['removed'] ),
 					Quantity::human_bytes( (int) $answer['freed_bytes'] ),

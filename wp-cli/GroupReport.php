@@ -50,7 +50,7 @@ final class GroupReport {
 		$cancellation = new Cancellation();
 		Interrupt::on(
 			function () use ( $cancellation ): void {
-				$this->console->say( 'Cancelling all of it; what was changed so far is kept.' );
+				$this->console->say( 'Cancelling all runs; the changes made so far are stored as bundles.' );
 				$cancellation->request();
 			}
 		);

@@ -96,10 +96,10 @@ final class ReplayCommand extends Command {
 			$this->console->say( $note );
 		}
 		if ( 'running' === $answer['status'] ) {
-			$this->console->say( sprintf( 'The repetition %s is still running; compare later with --replay-run-id.', $answer['replay']['run_id'] ) );
+			$this->console->say( sprintf( 'The replay %s is still running; compare later with --replay-run-id.', $answer['replay']['run_id'] ) );
 		} else {
 			$count = count( $answer['differences'] );
-			$this->console->say( 0 === $count ? 'The repetition had the same result.' : sprintf( 'The repetition differs in %d points.', $count ) );
+			$this->console->say( 0 === $count ? 'The replay had the same result.' : sprintf( 'The replay differs in %d points.', $count ) );
 		}
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
 			fwrite( STDOUT, $answer['replay']['run_id'] . "\n" );

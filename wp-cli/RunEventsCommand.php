@@ -69,7 +69,7 @@ final class RunEventsCommand extends Command {
 	 * : Columns: seq, timestamp, type, executionId, data, id.
 	 *
 	 * [--agent-output=<form>]
-	 * : How --follow prints lines of an agent's own protocol; --format=json includes both forms.
+	 * : How --follow prints the JSON lines of an agent: as readable steps, or raw, i.e. unchanged; --format=json includes both forms.
 	 * ---
 	 * default: steps
 	 * options:
@@ -119,7 +119,7 @@ final class RunEventsCommand extends Command {
 					return 0;
 				}
 				$this->table->print( $page['events'], [ 'seq', 'timestamp', 'type', 'executionId', 'data' ], 'id', $flags );
-				$this->console->say( sprintf( 'The run %s; go on with --after=%d.', 'running' === $page['status'] ? 'goes on' : 'has ended', $page['cursor'] ) );
+				$this->console->say( sprintf( 'The run %s; for later events give --after=%d.', 'running' === $page['status'] ? 'goes on' : 'has ended', $page['cursor'] ) );
 				return 0;
 			}
 		);
@@ -136,7 +136,7 @@ final class RunEventsCommand extends Command {
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {
 		$json = 'json' === $flags['format'];
 		if ( ! in_array( $flags['format'], [ 'table', 'json' ], true ) || isset( $flags['per-page'] ) || isset( $flags['fields'] ) || ! empty( $flags['porcelain'] ) ) {
-			throw Failure::invalid_input( __( '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.', 'codebox' ) );
+			throw Failure::invalid_input( __( '--follow works only with --format=table or --format=json, and without --per-page, --fields and --porcelain.', 'codebox' ) );
 		}
 		$input  = [ 'run_id' => $reference ];
 		$id     = (string) $this->services->registry->get( $input, $authority )['run']['run_id'];

@@ -57,7 +57,7 @@ final class RunStream {
 		$this->say( sprintf( 'Run %s started; the sandbox is being prepared.', $run->id() ) );
 		Interrupt::on(
 			function () use ( $run ): void {
-				$this->say( 'Cancelling; what was changed so far is kept.' );
+				$this->say( 'Cancelling; the changes made so far are stored as a bundle.' );
 				$run->cancel();
 			}
 		);
@@ -80,7 +80,7 @@ final class RunStream {
 					$this->say( sprintf( 'Preview %s until %s.', (string) $data['accessUrl'], (string) ( $data['expiresAt'] ?? '' ) ) );
 				} elseif ( isset( $data['level'] ) ) {
 					$network = $data['network'] ?? 'deny';
-					$this->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'by rule' ) );
+					$this->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'limited by rules' ) );
 				}
 				break;
 			case 'runtime.command.started':

@@ -19,7 +19,7 @@ defined( 'ABSPATH' ) || exit;
 final class RuntimeCommands extends DocumentCommand {
 
 	/**
-	 * Runs a task in a runtime: in a sandbox of this host, or in that of a plugin.
+	 * Runs a task in a runtime: in a sandbox of this host, or in a runtime that a plugin provides.
 	 *
 	 * Exit status: 0 succeeded or started, else that of the error. The result is a JSON document.
 	 *
@@ -35,16 +35,16 @@ final class RuntimeCommands extends DocumentCommand {
 	 * : Fields for the runtime as a JSON object; for this host, fields of run-agent-task.
 	 *
 	 * [--task-input=<json>]
-	 * : The task as a document, wp-codebox/task-input/v1.
+	 * : The task as a JSON document of the schema wp-codebox/task-input/v1.
 	 *
 	 * [--agent=<name>]
-	 * : Agent.
+	 * : Name of the agent that does the task.
 	 *
 	 * [--mode=<mode>]
 	 * : Mode of the agent.
 	 *
 	 * [--provider=<id>]
-	 * : Model provider.
+	 * : Id of the model provider, such as openai.
 	 *
 	 * [--model=<name>]
 	 * : Model id as the provider names it.
@@ -177,7 +177,7 @@ final class RuntimeCommands extends DocumentCommand {
 	 * ## OPTIONS
 	 *
 	 * [--runtime-provider=<id>]
-	 * : Model provider.
+	 * : Id of the model provider, such as openai.
 	 *
 	 * [--provider=<id>]
 	 * : Same as --runtime-provider.
@@ -186,22 +186,22 @@ final class RuntimeCommands extends DocumentCommand {
 	 * : Model id as the provider names it.
 	 *
 	 * [--components=<components>]
-	 * : Components: slugs separated by commas, or a JSON list.
+	 * : Components, i.e. plugins that the sandbox loads: slugs separated by commas, or a JSON list.
 	 *
 	 * [--secret-env=<names>]
-	 * : Names of the secrets.
+	 * : Names of the secrets that the task needs.
 	 *
 	 * [--inherit=<json>]
 	 * : Connectors that the task inherits: {"connectors":["openai"]}.
 	 *
 	 * [--capabilities=<names>]
-	 * : Capabilities of the runtime.
+	 * : Capabilities of the runtime that the task needs, such as agent-task:run.
 	 *
 	 * [--dependencies=<slugs>]
 	 * : Plugins that must be installed.
 	 *
 	 * [--requirements=<json>]
-	 * : Further requirements as a JSON object.
+	 * : Further requirements by name, as a JSON object.
 	 *
 	 * [--runner-capabilities=<json>]
 	 * : Capabilities of the caller; returned in the result.

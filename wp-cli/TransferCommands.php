@@ -207,10 +207,10 @@ final class TransferCommands extends Command {
 				'The bundle is %s; %s (%s).',
 				[
 					'created'  => 'stored',
-					'existing' => 'here already',
+					'existing' => 'already stored',
 					'updated'  => 'replaced',
 				][ $answer['status'] ],
-				$answer['trusted'] ? 'its signature counts here' : 'it cannot be applied here',
+				$answer['trusted'] ? 'its signature is trusted here' : 'it cannot be applied here',
 				BundleTrust::words( (array) ( $answer['verification']['signature'] ?? [] ) )
 			)
 		);

@@ -77,7 +77,7 @@ final class WorkloadCommands extends DocumentCommand {
 	 * : The cases as a JSON list.
 	 *
 	 * [--runner-mode=<mode>]
-	 * : auto or runtime-backed.
+	 * : auto or runtime-backed; both run the cases in a sandbox.
 	 *
 	 * [--metadata=<json>]
 	 * : Free-form data; returned in the result.

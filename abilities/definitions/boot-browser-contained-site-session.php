@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Start a site in the browser', 'codebox' ),
-	'description'   => __( 'Returns the configuration with which a page starts a site in the browser; fails when it cannot be recovered.', 'codebox' ),
+	'description'   => __( 'Returns the configuration with which a page starts a site in the browser; fails when the site cannot be recovered.', 'codebox' ),
 	'input_schema'  => 'boot-browser-contained-site-session-input',
 	'output_schema' => 'browser-contained-site-boot-result',
 	'capability'    => Capabilities::RUN,

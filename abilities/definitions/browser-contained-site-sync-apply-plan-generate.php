@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Generate an apply plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the backend of this site for a plan that applies changes of a site in the browser.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser for a plan that applies changes of one.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-apply-plan',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Validate an apply plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the backend of this site to validate a plan.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to validate a plan.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-validation',
 	'capability'    => Capabilities::RUN,

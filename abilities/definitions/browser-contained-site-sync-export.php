@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Export a site in the browser through the backend', 'codebox' ),
-	'description'   => __( 'Asks the backend of this site to export a site in the browser.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to export one.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-export',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Connect a source of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the backend of this site to connect the source of a site in the browser.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to connect the source of one.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-source',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Open a site in the browser', 'codebox' ),
-	'description'   => __( 'Returns what a page needs to start a site in the browser again, or why it cannot be recovered.', 'codebox' ),
+	'description'   => __( 'Returns what a page needs to start a site in the browser again, or why the site cannot be recovered.', 'codebox' ),
 	'input_schema'  => 'open-browser-contained-site-input',
 	'output_schema' => 'browser-contained-site-open',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Keep files from a browser', 'codebox' ),
-	'description'   => __( 'Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle counts as one from a browser, and applying it needs a further confirmation.', 'codebox' ),
+	'description'   => __( 'Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle is marked as coming from a browser, and applying it needs a further confirmation.', 'codebox' ),
 	'input_schema'  => 'persist-browser-artifact-input',
 	'output_schema' => 'browser-artifact-persistence',
 	'capability'    => Capabilities::REVIEW,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Get the reference of a preview', 'codebox' ),
-	'description'   => __( 'Returns configuration and blueprint reference of a site in the browser; fails when it cannot be recovered.', 'codebox' ),
+	'description'   => __( 'Returns configuration and blueprint reference of a site in the browser; fails when the site cannot be recovered.', 'codebox' ),
 	'input_schema'  => 'preview-boot-ref-input',
 	'output_schema' => 'preview-boot-ref',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Run several agent tasks', 'codebox' ),
-	'description'   => __( 'Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.', 'codebox' ),
+	'description'   => __( 'Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task is reported as failed; the other tasks still run.', 'codebox' ),
 	'input_schema'  => 'run-agent-task-batch-input',
 	'output_schema' => 'agent-task-batch',
 	'capability'    => Capabilities::RUN,

@@ -74,7 +74,7 @@ $wp_codebox_runner = ( static function ( array $config ): ?Closure {
 		// The principal allows what this session may do; a callback of the sandbox can only take that away.
 		$allowed = true === apply_filters( 'wp_codebox_browser_runtime_principal_permission', true, $principal, $input, $session );
 		if ( ! $allowed ) {
-			return $refused( 'wp_codebox_browser_runner_principal_invalid', 'This sandbox does not allow the call to the principal of the session.' );
+			return $refused( 'wp_codebox_browser_runner_principal_invalid', 'This sandbox does not allow the principal (agent identity) of the session to make this call.' );
 		}
 		$filter = (string) apply_filters( 'wp_codebox_browser_runtime_principal_permission_filter', '' );
 		$grant  = static fn() => true;

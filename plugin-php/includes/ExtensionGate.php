@@ -60,7 +60,7 @@ final class ExtensionGate {
 			return $this->stale( Sentence::of( __( 'it is version %1$s, the plugin is version %2$s', 'codebox' ), $version, $this->version ) );
 		}
 		if ( ! hash_equals( $this->digest, Extension::contractDigest() ) ) {
-			return $this->stale( __( 'it was built from other schemas than the plugin', 'codebox' ) );
+			return $this->stale( __( 'its JSON schemas differ from those of the plugin', 'codebox' ) );
 		}
 		return $this->served();
 	}

@@ -78,7 +78,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Shows a plan; this host changes only through an approved bundle.
+	 * Shows what a plan would change, and applies nothing: only an approved bundle changes this host.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -87,7 +87,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Returns the configuration with which a page starts a site in the browser; fails when it cannot be recovered.
+	 * Returns the configuration with which a page starts a site in the browser; fails when the site cannot be recovered.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -114,7 +114,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site to apply a plan. Changes to this host need the right to apply.
+	 * Asks the plugin that synchronises sites in the browser to apply a plan. Changes to this host need the right to apply.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -123,7 +123,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site for a plan that applies changes of a site in the browser.
+	 * Asks the plugin that synchronises sites in the browser for a plan that applies changes of one.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -132,7 +132,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site to validate a plan.
+	 * Asks the plugin that synchronises sites in the browser to validate a plan.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -150,7 +150,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site to export a site in the browser.
+	 * Asks the plugin that synchronises sites in the browser to export one.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -159,7 +159,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site for the manifest of a site in the browser.
+	 * Asks the plugin that synchronises sites in the browser for the manifest of one.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -168,7 +168,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the backend of this site to connect the source of a site in the browser.
+	 * Asks the plugin that synchronises sites in the browser to connect the source of one.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -438,7 +438,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Returns what a page needs to start a site in the browser again, or why it cannot be recovered.
+	 * Returns what a page needs to start a site in the browser again, or why the site cannot be recovered.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -447,7 +447,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Returns what a page needs to start a site in the browser again, or why it cannot be recovered.
+	 * Returns what a page needs to start a site in the browser again, or why the site cannot be recovered.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -474,7 +474,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle counts as one from a browser, and applying it needs a further confirmation.
+	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle is marked as coming from a browser, and applying it needs a further confirmation.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -483,7 +483,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle counts as one from a browser, and applying it needs a further confirmation.
+	 * Stores files that a browser uploaded as a bundle. The host computes the change from its own copy of the code; the bundle is marked as coming from a browser, and applying it needs a further confirmation.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -528,7 +528,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Returns configuration and blueprint reference of a site in the browser; fails when it cannot be recovered.
+	 * Returns configuration and blueprint reference of a site in the browser; fails when the site cannot be recovered.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -636,7 +636,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.
+	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task is reported as failed; the other tasks still run.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -654,7 +654,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that needs that is answered with the status unsupported.
+	 * Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that must run there is answered with the status unsupported.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */

@@ -26,7 +26,7 @@ export default async function ( browser, admin ) {
 		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
 		run = page.url().split( '#/runs/' )[ 1 ];
 		await page.getByRole( 'link', { name: 'Review the change' } ).click();
-		await page.getByText( 'Nobody applies approved files on this site.' ).waitFor();
+		await page.getByText( 'Nothing on this site applies approved files yet.' ).waitFor();
 		same( [ 0, 0 ], [ await admin.button( 'Approve and apply…' ).count(), await page.locator( '.wp-codebox-files input' ).count() ], 'approval button and check boxes' );
 		same( [ 'open', 'helo' ], [ await state(), await greeting() ], 'state and site' );
 		holds( 'the history is empty', ( await admin.words() ).includes( 'Nobody has decided about this bundle yet.' ) );
@@ -119,7 +119,7 @@ export default async function ( browser, admin ) {
 		await admin.button( 'Choose all' ).click();
 		await admin.button( 'Approve and apply…' ).click();
 		await dialog.getByRole( 'button', { name: 'Approve and apply' } ).click();
-		await page.getByText( 'The site got worse, so every file is as before.' ).waitFor();
+		await page.getByText( 'Pages of the site work worse than before the change, so every file was restored.' ).waitFor();
 		const rows = await page.locator( '.wp-codebox-result .wp-codebox-table tbody tr' ).allInnerTexts();
 		holds( `the first page got worse: ${ rows }`, /front page\s+200\s+500, error message of WordPress\s+worse/.test( rows[ 0 ] ) && rows.length >= 4 );
 		same( original, read( 'sample.php' ), 'the file' );
@@ -169,7 +169,7 @@ export default async function ( browser, admin ) {
 		await page.keyboard.press( 'Escape' );
 		await admin.button( 'Take back…' ).click();
 		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
-		await page.getByText( '2 files are as before the change.' ).first().waitFor();
+		await page.getByText( '2 files were restored to their state before the change.' ).first().waitFor();
 		same( false, existsSync( plugin + '/.user.ini' ), 'the file' );
 		rmSync( plugin + '/.user.ini', { force: true } );
 		restored();

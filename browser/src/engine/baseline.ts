@@ -48,7 +48,7 @@ export class Baseline {
 	changed( target?: string ): ChangedFile[] {
 		const roots = undefined === target ? this.roots : this.roots.filter( ( root ) => root.target === target );
 		if ( undefined !== target && 0 === roots.length ) {
-			throw new EngineError( 'wp_codebox_browser_file_failed', `${ target } is not a root of this session.` );
+			throw new EngineError( 'wp_codebox_browser_file_failed', `${ target } is not a plugin or theme of this session.` );
 		}
 		const changes: ChangedFile[] = [];
 		for ( const root of roots ) {

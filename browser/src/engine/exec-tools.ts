@@ -250,7 +250,7 @@ function remove( context: ToolContext, args: string[] ): number {
 		} else if ( context.php.isDir( path ) && ! flags.has( 'r' ) && ! flags.has( 'R' ) ) {
 			status = complain( context, `rm: ${ one }: is a directory` );
 		} else if ( '/' === path || '/wordpress' === path || path.startsWith( '/internal' ) ) {
-			status = complain( context, `rm: ${ one }: the sandbox needs it` );
+			status = complain( context, `rm: ${ one }: cannot be removed, because the sandbox needs it` );
 		} else {
 			removeTree( context.php, path );
 		}

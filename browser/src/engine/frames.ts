@@ -21,7 +21,7 @@ export async function frameDocument( asked: FrameRequest, site: { scope: string;
 	try {
 		let url = new URL( asked.url );
 		if ( url.searchParams.has( 'customize_messenger_channel' ) ) {
-			return sentence( 'The Customizer has no preview here', 'The preview talks to the Customizer by the address of its documents, and documents of this sandbox have none. Its owner can give sandboxes a host of their own (WP_CODEBOX_BROWSER_HOST in wp-config.php): there the preview works. To see a setting here, publish it and open the front page.' );
+			return sentence( 'The Customizer has no preview here', 'The preview talks to the Customizer by the address of its documents, and documents of this sandbox have none. The owner of the site can give sandboxes a host of their own (WP_CODEBOX_BROWSER_HOST in wp-config.php): there the preview works. To see a setting here, publish it and open the front page.' );
 		}
 		let { method, body, contentType } = asked;
 		for ( let redirects = 0; redirects <= mostRedirects; redirects += 1 ) {

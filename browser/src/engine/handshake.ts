@@ -22,11 +22,11 @@ export interface RemotePorts {
 /** Refuses combinations of hosts and isolation in which the sandbox could reach this page. */
 export function checkIsolation( page: URL, remote: URL, isolation: Isolation ): void {
 	if ( 'opaque' === isolation && remote.origin !== page.origin ) {
-		throw new EngineError( 'wp_codebox_browser_remote_refused', `The remote page is on ${ remote.host }, but this session runs on the site itself.`, 'Configure the other host as the host of browser sandboxes.' );
+		throw new EngineError( 'wp_codebox_browser_remote_refused', `The remote page is on ${ remote.host }, but this session runs on the site itself.`, 'Configure the other host as the host of browser sandboxes (WP_CODEBOX_BROWSER_HOST in wp-config.php).' );
 	}
 	// Cookies ignore ports, so another port of the same host is no separation.
 	if ( 'separate-host' === isolation && remote.hostname === page.hostname ) {
-		throw new EngineError( 'wp_codebox_browser_remote_refused', `Full mode needs a separate host, but the remote page is on ${ remote.hostname }, as this page is.`, 'Configure another host for browser sandboxes, or use the default mode.' );
+		throw new EngineError( 'wp_codebox_browser_remote_refused', `The mode with REST and block editor needs a separate host, but the remote page is on ${ remote.hostname }, as this page is.`, 'Configure another host for browser sandboxes, or use the default mode.' );
 	}
 }
 

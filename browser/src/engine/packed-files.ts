@@ -24,7 +24,7 @@ export function indexZip( bytes: Uint8Array, name: string ): Map< string, Packed
 		const first = Math.max( 0, end - 0xffff );
 		while ( endRecord !== view.getUint32( end, true ) ) {
 			if ( end <= first ) {
-				throw new RangeError( 'it has no end' );
+				throw new RangeError( 'its end record is missing' );
 			}
 			end -= 1;
 		}

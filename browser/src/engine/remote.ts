@@ -46,7 +46,7 @@ async function checkEmbedder( origin: string ): Promise< void > {
 	}
 	const hint = 'Let the site owner configure the host of browser sandboxes (WP_CODEBOX_BROWSER_HOST), or use the default mode.';
 	if ( 'null' === origin || new URL( origin ).hostname === location.hostname ) {
-		throw refused( `Full mode needs a separate host, but the page that opened it is on ${ location.hostname } too.`, hint );
+		throw refused( `The mode with REST and block editor needs a separate host, but the page that opened it is on ${ location.hostname } too.`, hint );
 	}
 	const response = await fetch( new URL( 'separate-host.json', base ), { credentials: 'omit', cache: 'no-store' } ).catch( () => null );
 	const allowed = ( response?.ok ? await response.json().catch( () => null ) : null ) as { origin?: unknown; embedders?: unknown } | null;

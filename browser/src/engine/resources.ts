@@ -66,7 +66,7 @@ async function literal( number: number, name: string, value: unknown ): Promise<
 		return { resource: 'literal', name: url.pathname.split( '/' ).pop() || 'file', contents: new Uint8Array( await response.arrayBuffer() ) };
 	}
 	if ( 'string' === typeof fields.resource && ! [ 'literal', 'literal:directory', 'vfs' ].includes( fields.resource ) ) {
-		throw unsupported( number, name, `resources of the kind ${ JSON.stringify( fields.resource ) } are on other hosts` );
+		throw unsupported( number, name, `resources of the kind ${ JSON.stringify( fields.resource ) } are on other hosts, and nothing is loaded from there` );
 	}
 	const done: Record< string, unknown > = {};
 	for ( const [ key, one ] of Object.entries( fields ) ) {

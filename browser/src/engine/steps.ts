@@ -44,7 +44,7 @@ const steps: Record< string, Run > = {
 	defineWpConfigConsts: ( site, fields ) => {
 		for ( const [ name, value ] of Object.entries( object( fields, 'consts' ) ) ) {
 			if ( ! /^[A-Za-z_]\w*$/.test( name ) || ! [ 'string', 'number', 'boolean' ].includes( typeof value ) ) {
-				throw new StepProblem( `${ JSON.stringify( name ) } is not a constant with a text, a number or a truth value` );
+				throw new StepProblem( `${ JSON.stringify( name ) } is not a constant with a text, a number, true or false` );
 			}
 			site.php.defineConstant( name, value as string );
 		}

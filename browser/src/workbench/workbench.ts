@@ -283,7 +283,7 @@ export class Workbench {
 		if ( conflicts.length > 0 ) {
 			const message = notice(
 				'warning',
-				el( 'p', {}, i18n.__( 'These files are not those that you edited before: the code of the site changed meanwhile. Your edits of them are still stored.', 'codebox' ) ),
+				el( 'p', {}, i18n.__( 'The code of the site changed since you edited these files. Your edits of them are still stored.', 'codebox' ) ),
 				el( 'ul', { class: 'ul-disc' }, ...conflicts.map( ( target ) => el( 'li', {}, code( target ) ) ) ),
 				el(
 					'p',
@@ -314,7 +314,7 @@ export class Workbench {
 				'p',
 				{},
 				i18n.sprintf(
-					i18n._n( 'This browser has edits of %1$s file from a session of %2$s that no bundle has.', 'This browser has edits of %1$s files from a session of %2$s that no bundle has.', count, 'codebox' ),
+					i18n._n( 'This browser has edits of %1$s file from a session of %2$s that are in no bundle.', 'This browser has edits of %1$s files from a session of %2$s that are in no bundle.', count, 'codebox' ),
 					count,
 					new Date( edits.time ).toLocaleString()
 				)

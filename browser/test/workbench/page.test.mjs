@@ -298,7 +298,7 @@ test( 'edits of another session with the same code are offered, and edits for ot
 	await shot( 'offer-1280' );
 	assert.equal( await file( page, 'demo.php' ), '<?php // updated meanwhile' );
 	await page.getByRole( 'button', { name: 'Restore them' } ).click();
-	await page.getByText( 'the code of the site changed meanwhile' ).waitFor();
+	await page.getByText( 'The code of the site changed since you edited these files.' ).waitFor();
 	assert.equal( await file( page, 'demo.php' ), '<?php // updated meanwhile' );
 	await stored( page, ( edits ) => 'session-two' === edits.session && 'plugins/demo/demo.php' === edits.files[ 0 ] );
 	await page.getByRole( 'button', { name: 'Write my versions' } ).click();

@@ -31,7 +31,7 @@
 	 */
 	function applier( adapter, settings ) {
 		if ( DIRECT === adapter ) {
-			return el( 'p', {}, __( 'Codebox writes the approved files into this site: all of them or none. It requests pages of the site before and after, and takes the files back when the site works worse.', 'codebox' ) );
+			return el( 'p', {}, __( 'Codebox writes the approved files into this site: all of them or none. It requests pages of the site before and after, and restores the old files when pages work worse afterwards.', 'codebox' ) );
 		}
 		if ( 'none' !== adapter ) {
 			return el( 'p', {}, __( 'Another plugin of this site applies the approved files.', 'codebox' ) );
@@ -41,7 +41,7 @@
 			: __( 'An administrator can turn on direct apply in the settings of Codebox', 'codebox' );
 		return notice(
 			'warning',
-			el( 'p', {}, el( 'strong', {}, __( 'Nobody applies approved files on this site.', 'codebox' ) ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'Nothing on this site applies approved files yet.', 'codebox' ) ) ),
 			el( 'p', {}, way, ' ', __( 'so that Codebox writes them itself; or activate a plugin that applies them; or download the bundle.', 'codebox' ) )
 		);
 	}
@@ -90,12 +90,12 @@
 		if ( direct && 'worse' === health.status ) {
 			// The message of the server repeats every page; the table below has them.
 			said = Array.isArray( result.conflicts ) && result.conflicts.length
-				? __( 'The site got worse, and not every file could be restored; restore the listed files by hand.', 'codebox' )
-				: __( 'The site got worse, so every file is as before.', 'codebox' );
+				? __( 'Pages of the site work worse than before the change, and not every file could be restored; restore the listed files by hand.', 'codebox' )
+				: __( 'Pages of the site work worse than before the change, so every file was restored.', 'codebox' );
 		} else if ( direct ) {
 			said = data( result.message );
 		} else if ( ! good ) {
-			said = __( 'The plugin that applies changes says that it failed.', 'codebox' );
+			said = __( 'The plugin that applies changes reported a failure.', 'codebox' );
 		} else if ( paths.length ) {
 			/* translators: %s: number of files. */
 			said = sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'codebox' ), text.number( paths.length ) );

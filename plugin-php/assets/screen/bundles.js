@@ -59,7 +59,7 @@
 		};
 		// An earlier version signed the bundle; unsigned keys such as `cases` may have been added later.
 		if ( 'signed-by-this-host' === status && 'files' === verification.signature.coverage ) {
-			return badge( 'warn', __( 'signed by this host, but not every key of the manifest', 'codebox' ) );
+			return badge( 'warn', __( 'signed by this host, except some fields of the manifest', 'codebox' ) );
 		}
 		const [ kind, label ] = Object.hasOwn( words, status ) ? words[ status ] : [ 'bad', text.flat( status ) ];
 		return badge( kind, label );
@@ -80,7 +80,7 @@
 					{},
 					badge( 'warn', __( 'from a browser', 'codebox' ) ),
 					' ',
-					__( 'A browser uploaded these files. This host computed the difference, but it did not see the code run, and no sandbox isolated it. To apply the files, you confirm that as well.', 'codebox' )
+					__( 'A browser uploaded these files. This host computed the difference, but it did not see the code run, and no sandbox isolated it. To apply the files, you must also confirm that they come from a browser.', 'codebox' )
 				)
 			)
 			: null;
@@ -169,7 +169,7 @@
 					return;
 				}
 				body.replaceChildren(
-					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'codebox' ) ) : '',
+					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch contains its bytes.', 'codebox' ) ) : '',
 					patch.includes( '\ufffd' ) ? el( 'p', {}, __( 'Bytes that are not UTF-8 are shown as �.', 'codebox' ) ) : '',
 					codebox.diff.draw( patch, entry.path )
 				);
@@ -244,7 +244,7 @@
 			return null;
 		}
 		if ( true !== approval.approvable ) {
-			return approval.reason || __( 'The bundle says that it cannot be approved.', 'codebox' );
+			return approval.reason || __( 'The bundle is marked as one that cannot be approved.', 'codebox' );
 		}
 		if ( ! may.has( 'apply' ) ) {
 			return __( 'You may review bundles on this site, not apply them.', 'codebox' );

@@ -54,7 +54,7 @@
 		ask( {
 			title: __( 'Discard this bundle?', 'codebox' ),
 			content: [
-				el( 'p', {}, __( 'It is deleted for good, with the change and the evidence in it.', 'codebox' ) ),
+				el( 'p', {}, __( 'The bundle is deleted for good, with the change and the check results in it.', 'codebox' ) ),
 				applied ? notice( 'warning', el( 'p', {}, __( 'Files of this bundle are applied. They stay as they are, and without the bundle this screen cannot take them back.', 'codebox' ) ) ) : null,
 				facts( [
 					[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],

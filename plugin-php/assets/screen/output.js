@@ -49,7 +49,7 @@
 				case 'runtime.observed':
 					if ( data.level ) {
 						/* translators: 1: isolation level, 2: network posture. */
-						this.say( sprintf( __( 'The sandbox is up: isolation %1$s, network %2$s.', 'codebox' ), data.level, 'string' === typeof data.network ? data.network : __( 'by rule', 'codebox' ) ) );
+						this.say( sprintf( __( 'The sandbox is up: isolation %1$s, network %2$s.', 'codebox' ), data.level, 'string' === typeof data.network ? data.network : __( 'limited by rules', 'codebox' ) ) );
 					}
 					break;
 				case 'runtime.command.started':

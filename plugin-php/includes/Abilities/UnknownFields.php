@@ -73,7 +73,7 @@ final class UnknownFields {
 		$reason = match ( $name ) {
 			'artifacts_path'   => RefusedFields::artifacts_path(),
 			'wp_codebox_bin'   => RefusedFields::program( $name ),
-			'preview_lease'    => RefusedFields::refusal( $name, __( 'the supervisor of the run makes the lease', 'codebox' ), __( 'Give preview_hold_seconds, preview_port, preview_bind and preview_public_url; the answer has the preview.', 'codebox' ) ),
+			'preview_lease'    => RefusedFields::refusal( $name, __( 'Codebox itself makes the lease when it starts a preview', 'codebox' ), __( 'Give preview_hold_seconds, preview_port, preview_bind and preview_public_url; the answer then describes the preview.', 'codebox' ) ),
 			'runner_workspace' => RefusedFields::refusal( $name, __( 'a task works on directories of this host', 'codebox' ), __( 'Use plugin, theme, mounts or workspaces.', 'codebox' ) ),
 			default            => null,
 		};

@@ -45,7 +45,7 @@ final class ApplyFields {
 
 	/** Prints the text above the fields: who writes approved changes. */
 	public function about(): void {
-		printf( '<p class="description">%s</p>', esc_html__( 'Approved changes are written by another plugin that answers the filter wp_codebox_apply_approved_artifact. Codebox does it itself when no other plugin does: with a git repository it commits them on a branch, else with direct apply it writes them into this site.', 'codebox' ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'A plugin that answers the filter wp_codebox_apply_approved_artifact writes approved changes. Without such a plugin Codebox does it: with a git repository it commits the changes on a branch, else with direct apply it writes them into this site.', 'codebox' ) );
 	}
 
 	/** Prints the switch for direct apply. */
@@ -60,8 +60,8 @@ final class ApplyFields {
 	 */
 	private static function git(): array {
 		return [
-			'repository' => [ __( 'Git repository', 'codebox' ), __( 'Directory of this host below wp_codebox.mount_roots. Empty: no commits. The constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php takes precedence.', 'codebox' ) ],
-			'directory'  => [ __( 'Directory of the code in it', 'codebox' ), __( 'For example wp-content/{path}: {path} stands for plugins/name or themes/name, {name} for the name alone. A single dot means the top directory of the repository. Empty: the place of the code of this site in the work tree.', 'codebox' ) ],
+			'repository' => [ __( 'Git repository', 'codebox' ), __( 'Directory of this host, inside a directory that wp_codebox.mount_roots in php.ini lists. Empty: no commits. The constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php takes precedence.', 'codebox' ) ],
+			'directory'  => [ __( 'Directory of the code in the repository', 'codebox' ), __( 'For example wp-content/{path}: {path} stands for plugins/name or themes/name, {name} for the name alone. A single dot means the top directory of the repository. Empty: the path at which this site has the code, which must then be in the work tree.', 'codebox' ) ],
 			/* translators: %s: default. */
 			'branch'     => [ __( 'Branch', 'codebox' ), sprintf( __( 'Name of the branch; {run} is the id of the run. Default: %s. Nothing is pushed.', 'codebox' ), Repository::BRANCH ) ],
 			/* translators: %s: default. */
@@ -93,7 +93,7 @@ final class ApplyFields {
 
 	/** Prints the switch that decides whether uninstalling also deletes the old contents of changed files, which roll backs need. */
 	public function forget_changes(): void {
-		$this->flag( Settings::FORGET_CHANGES, (bool) get_site_option( Settings::FORGET_CHANGES, false ), __( 'Also delete the old files of applied changes when Codebox is uninstalled. They can then no longer be taken back.', 'codebox' ) );
+		$this->flag( Settings::FORGET_CHANGES, (bool) get_site_option( Settings::FORGET_CHANGES, false ), __( 'Also delete the old files of applied changes when Codebox is uninstalled. The changes can then no longer be taken back.', 'codebox' ) );
 	}
 
 	/** Prints the field for further pages, chosen by the administrator, that must work after a change. */

@@ -53,7 +53,7 @@ final class BrowserFields {
 			delete_transient( self::NOTICE . get_current_user_id() );
 			printf( '<div class="notice notice-%s inline" role="alert"><p>%s</p></div>', esc_attr( (string) $notice['type'] ), esc_html( (string) $notice['text'] ) );
 		}
-		printf( '<p>%s</p>', esc_html__( 'A plugin, a theme or a bundle can be opened in a WordPress that runs in the browser of its user, from files that this site serves itself. No other host is asked.', 'codebox' ) );
+		printf( '<p>%s</p>', esc_html__( 'Users can open a plugin, a theme or a bundle in a WordPress that runs in their own browser. This site serves all its files; no other host is contacted.', 'codebox' ) );
 		echo '<table class="form-table" role="presentation">';
 		$this->row( __( 'Isolation', 'codebox' ), $this->isolation() );
 		try {
@@ -116,7 +116,7 @@ final class BrowserFields {
 		return '' === $origin
 			? [
 				__( 'Opaque origin: the sandbox is loaded from this site, and its documents have no access to cookies, storage and pages of this site. REST, AJAX and the block editor do not work in it.', 'codebox' ),
-				__( 'For these, let another host name serve the same plugin directory and name it in wp-config.php, for example: define( \'WP_CODEBOX_BROWSER_HOST\', \'https://sandbox.example.org\' );', 'codebox' ),
+				__( 'To make them work, let another host name serve the same plugin directory, and set that host name in wp-config.php, for example: define( \'WP_CODEBOX_BROWSER_HOST\', \'https://sandbox.example.org\' );', 'codebox' ),
 			]
 			/* translators: %s: origin. */
 			: [ sprintf( __( 'Separate host: the sandbox is loaded from %s (constant WP_CODEBOX_BROWSER_HOST in wp-config.php). REST, AJAX and the block editor work in it.', 'codebox' ), $origin ) ];

@@ -158,7 +158,7 @@ final class ApplyPayload {
 			throw Failure::because(
 				ErrorCode::FileChangesDisallowed,
 				__( 'This site does not let its files be changed (DISALLOW_FILE_EDIT, DISALLOW_FILE_MODS or the filter file_mod_allowed), so nothing is applied.', 'codebox' ),
-				[ __( 'An adapter that writes elsewhere allows it with the filter file_mod_allowed in the context wp_codebox_apply.', 'codebox' ) ]
+				[ __( 'A plugin that writes approved changes to another place can allow this with the filter file_mod_allowed in the context wp_codebox_apply.', 'codebox' ) ]
 			);
 		}
 	}

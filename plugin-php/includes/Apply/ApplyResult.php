@@ -51,7 +51,7 @@ final class ApplyResult {
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that applies approved changes did not return %1$s: %2$s. Check the target by hand: it may have been written.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that applies approved changes did not return %1$s: %2$s. Check the target directory by hand: some files may have been written.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);

@@ -189,7 +189,7 @@ final class ApplyService {
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );
 		} catch ( Throwable $thrown ) {
-			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that applies approved changes threw an exception; the PHP error log has it. Check the target by hand: it may have been written.', 'codebox' ) );
+			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that applies approved changes threw an exception; the PHP error log has it. Check the target directory by hand: some files may have been written.', 'codebox' ) );
 		}
 	}
 
@@ -221,7 +221,7 @@ final class ApplyService {
 		} catch ( Failure $failure ) {
 			throw Failure::because(
 				ErrorCode::AuditFailed,
-				__( 'The change was handed over, but the audit log could not be written; note it by hand and repair the state directory.', 'codebox' ),
+				__( 'The change was applied or passed on, but the audit log could not be written; note the change by hand and repair the state directory.', 'codebox' ),
 				$failure->hints,
 				[ 'result' => $kept ]
 			);

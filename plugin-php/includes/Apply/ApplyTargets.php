@@ -65,7 +65,7 @@ final class ApplyTargets {
 			$directories[ $mount ] ??= $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
-			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from path in the sandbox to directory of this host.', 'codebox' ) );
 		}
 		// The plugin directory contains the directory of this plugin, but single-file plugins are no part of this plugin.
 		$this->assert_not_own( $single ? array_diff_key( $directories, [ SingleFilePlugins::TARGET => 1 ] ) : $directories );
@@ -76,7 +76,7 @@ final class ApplyTargets {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
-					Sentence::of( __( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', 'codebox' ), $mount ),
+					Sentence::of( __( 'As far as this site knows, the run that changed %s did not start from the code that the change would be written to; run the task again on that code.', 'codebox' ), $mount ),
 					[ __( 'The operator may name the directory at the shell: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
 				);
 			}
@@ -195,16 +195,16 @@ final class ApplyTargets {
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::invalid_input( Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'codebox' ), $mount ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The host directory given for the sandbox path %s does not exist, or its path is not absolute.', 'codebox' ), $mount ) );
 		}
 		if ( $this->site->refuses( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The host directory given for the sandbox path %s contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The host directory given for the sandbox path %s is none of the installed plugins and themes and lies outside the directories of wp_codebox.mount_roots in php.ini.', 'codebox' ), $mount ) );
 		}
 		return $real;
 	}

@@ -109,7 +109,7 @@ final class BundleTrust {
 			$words .= ', contents from a browser';
 		}
 		// Signatures of earlier versions do not cover keys such as `cases`.
-		return 'files' === ( $signature['coverage'] ?? '' ) ? $words . ', but not every key of the manifest' : $words;
+		return 'files' === ( $signature['coverage'] ?? '' ) ? $words . ', except some fields of the manifest' : $words;
 	}
 
 	/**

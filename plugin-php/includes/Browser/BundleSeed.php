@@ -74,7 +74,7 @@ final class BundleSeed {
 			$failure = Failure::from( $thrown );
 			throw ErrorCode::ApplyConflict->value !== $failure->error_code ? $failure : Failure::because(
 				ErrorCode::ApplyConflict,
-				__( 'The code of this site is not the code that this bundle was made from any more, so the bundle cannot be opened on top of it.', 'codebox' ),
+				__( 'The code on this site changed since the run of this bundle started from it, so the bundle cannot be opened on top of it.', 'codebox' ),
 				[ __( 'Run the task again on the present code, or install the version that the run started from.', 'codebox' ) ],
 				$failure->data,
 				$thrown
@@ -126,8 +126,8 @@ final class BundleSeed {
 			throw ErrorCode::ArtifactTooLarge->value !== $failure->error_code ? $failure : Failure::because(
 				ErrorCode::BrowserSeedTooLarge,
 				/* translators: %s: size such as 16 MB. */
-				Sentence::of( __( 'The new files of this bundle are too large for a browser sandbox, which takes at most %s of them.', 'codebox' ), (string) size_format( $most ) ),
-				[ __( 'Look at the bundle in a preview by a sandbox of this host, or download its patch.', 'codebox' ) ],
+				Sentence::of( __( 'The new files of this bundle are too large for a browser sandbox, which takes at most %s of new files.', 'codebox' ), (string) size_format( $most ) ),
+				[ __( 'Open the bundle in a preview of a sandbox on this host, or download its patch.', 'codebox' ) ],
 				$failure->data,
 				$thrown
 			);

@@ -39,7 +39,7 @@ final class CodeSources {
 		$runtime = (array) ( $input['runtime'] ?? [] );
 		foreach ( (array) ( $input['roots'] ?? [] ) as $number => $root ) {
 			if ( '' === ( $root['slug'] ?? '' ) || '' === ( $root['kind'] ?? '' ) ) {
-				throw Failure::invalid_input( __( 'A root needs kind and slug.', 'codebox' ), [], [ 'field' => "roots[$number]" ] );
+				throw Failure::invalid_input( __( 'Each entry of roots needs "kind" and "slug".', 'codebox' ), [], [ 'field' => "roots[$number]" ] );
 			}
 			$rows[] = [ $root['kind'], $root['slug'], $root['activate'] ?? true, "roots[$number]" ];
 		}

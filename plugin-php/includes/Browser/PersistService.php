@@ -121,7 +121,7 @@ final class PersistService {
 			return null;
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
-			throw Failure::invalid_input( __( 'session_id and session name different sessions; give one.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'session_id and session name different sessions; give only one of them.', 'codebox' ) );
 		}
 		$session = $this->sessions->baseline( (string) reset( $ids ) );
 		// A session of another user is refused by the store already. This check does not depend on it.
@@ -179,7 +179,7 @@ final class PersistService {
 			$part = [];
 			if ( 1 !== preg_match( '#^(plugin|theme)s/([^/]+)$#D', $row['target'], $part ) ) {
 				/* translators: %s: directory below wp-content. */
-				throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( 'A session of %s cannot be kept as a bundle, because a bundle changes plugins and themes.', 'codebox' ), $row['target'] ) );
+				throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( 'This session changes %s and cannot be kept as a bundle, because a bundle changes only plugins and themes.', 'codebox' ), $row['target'] ) );
 			}
 			[ , $kind, $slug ] = $part;
 
@@ -215,7 +215,7 @@ final class PersistService {
 	private function source( string $sha256 ): array {
 		$path = $this->sessions->archive( $sha256 );
 		if ( null === $path ) {
-			throw Failure::because( ErrorCode::BrowserArtifactBaselineInvalid, __( 'The code with which this browser session began is not stored any more; open a new session.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactBaselineInvalid, __( 'The code from which this browser session started is not stored any more; open a new session.', 'codebox' ) );
 		}
 		return [
 			'path'   => $path,

@@ -46,7 +46,7 @@ final class RunnerPlan {
 			$path = self::path( $capture, 'path', '', "capture_paths[$number].path" );
 			$most = (int) ( $capture['max_bytes'] ?? 1048576 );
 			if ( $most < 1 || $most > self::MOST_BYTES ) {
-				throw Failure::invalid_input( __( 'max_bytes of a captured file is from 1 to 10485760.', 'codebox' ), [], [ 'field' => "browser_runner.capture_paths[$number].max_bytes" ] );
+				throw Failure::invalid_input( __( 'max_bytes of a captured file must be from 1 to 10485760.', 'codebox' ), [], [ 'field' => "browser_runner.capture_paths[$number].max_bytes" ] );
 			}
 			$plan['capture_paths'][] = array_filter( array_intersect_key( $capture, array_flip( [ 'name', 'kind', 'mime_type' ] ) ) ) + [
 				'path'      => $path,
@@ -133,7 +133,7 @@ final class RunnerPlan {
 		return Failure::because(
 			ErrorCode::BrowserRunnerPathInvalid,
 			/* translators: %s: name of a field. */
-			Sentence::of( __( '%s is not a file of its own below /wordpress or /tmp of the sandbox.', 'codebox' ), $field ),
+			Sentence::of( __( '%s must be the path of a file below /wordpress or /tmp of the sandbox, and no other field may have the same path.', 'codebox' ), $field ),
 			[],
 			[ 'field' => $field ]
 		);
@@ -152,7 +152,7 @@ final class RunnerPlan {
 		$type = (string) ( $given['type'] ?? ( isset( $given['hook'] ) ? 'task' : 'ability' ) );
 		$name = (string) ( 'task' === $type ? $given['hook'] ?? $given['name'] ?? '' : $given['name'] ?? '' );
 		if ( 1 !== preg_match( 'task' === $type ? '#^[A-Za-z_][A-Za-z0-9_./-]{0,199}$#D' : '#^[a-z0-9-]+/[a-z0-9-]+(?:/[a-z0-9-]+)*$#D', $name ) ) {
-			throw Failure::invalid_input( __( 'The invocation of the runner needs the name of an ability, or the hook of a task.', 'codebox' ), [], [ 'field' => 'browser_runner.invocation.' . ( 'task' === $type ? 'hook' : 'name' ) ] );
+			throw Failure::invalid_input( __( 'browser_runner.invocation needs "name", the name of an ability, or "hook", the hook of a task.', 'codebox' ), [], [ 'field' => 'browser_runner.invocation.' . ( 'task' === $type ? 'hook' : 'name' ) ] );
 		}
 		return [
 			'type'  => $type,

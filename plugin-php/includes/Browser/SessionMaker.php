@@ -65,7 +65,7 @@ final class SessionMaker {
 		$session_id = (string) ( $input['sandbox_session_id'] ?? '' );
 		$session_id = '' === $session_id ? 'browser-session-' . str_replace( '-', '', wp_generate_uuid4() ) : $session_id;
 		if ( 1 !== preg_match( '/^[\x21-\x7e]{1,200}$/D', $session_id ) ) {
-			throw Failure::invalid_input( __( 'sandbox_session_id has 1 to 200 printable characters without spaces.', 'codebox' ), [], [ 'field' => 'sandbox_session_id' ] );
+			throw Failure::invalid_input( __( 'sandbox_session_id must have 1 to 200 printable characters without spaces.', 'codebox' ), [], [ 'field' => 'sandbox_session_id' ] );
 		}
 		$assets   = ( $this->assets )();
 		$baseline = [] === $roots ? [] : $assets->roots( $roots, $session_id );
@@ -163,7 +163,7 @@ final class SessionMaker {
 	private function hash( array $prepared, array $sources ): string {
 		$given = strtolower( (string) ( $prepared['input_hash'] ?? '' ) );
 		if ( '' !== $given && 1 !== preg_match( '/^[0-9a-f]{64}$/D', $given ) ) {
-			throw Failure::invalid_input( __( 'input_hash is 64 hex digits.', 'codebox' ), [], [ 'field' => 'runtime.prepared.input_hash' ] );
+			throw Failure::invalid_input( __( 'input_hash must have 64 hex digits.', 'codebox' ), [], [ 'field' => 'runtime.prepared.input_hash' ] );
 		}
 		return '' !== $given ? $given : hash( 'sha256', (string) wp_json_encode( self::sorted( $sources ), JSON_UNESCAPED_SLASHES ) );
 	}
@@ -191,7 +191,7 @@ final class SessionMaker {
 	private function key( array $prepared, Owner $owner, string $hash ): string {
 		$given = (string) ( $prepared['cache_key'] ?? '' );
 		if ( '' !== $given && 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', $given ) ) {
-			throw Failure::invalid_input( __( 'cache_key has 1 to 100 letters, digits, dots, hyphens and underscores.', 'codebox' ), [], [ 'field' => 'runtime.prepared.cache_key' ] );
+			throw Failure::invalid_input( __( 'cache_key must have 1 to 100 letters, digits, dots, hyphens and underscores.', 'codebox' ), [], [ 'field' => 'runtime.prepared.cache_key' ] );
 		}
 		return '' !== $given ? $given : 'prepared-' . substr( hash( 'sha256', $owner->caller_id . ':' . $hash ), 0, 16 );
 	}

@@ -46,7 +46,7 @@ final class SessionStore {
 	public function get( string $session_id ): SessionRecord {
 		$record = $this->read( $session_id );
 		if ( null === $record ) {
-			throw Failure::because( ErrorCode::BrowserSessionUnknown, __( 'This site knows no such browser session; create one.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserSessionUnknown, __( 'This site has no browser session with this id; create one.', 'codebox' ) );
 		}
 		if ( $record->user_id !== get_current_user_id() || $record->blog_id !== get_current_blog_id() ) {
 			throw $this->foreign();

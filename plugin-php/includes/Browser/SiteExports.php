@@ -76,7 +76,7 @@ final class SiteExports {
 		foreach ( array_values( (array) ( $input['changes'] ?? [] ) ) as $number => $change ) {
 			$path = (string) ( $change['path'] ?? $change['target'] ?? '' );
 			if ( '' === $path ) {
-				throw Failure::invalid_input( __( 'A change of the plan has no path.', 'codebox' ), [], [ 'field' => "changes[$number].path" ] );
+				throw Failure::invalid_input( __( 'An entry of changes has no path; give the path of the changed file.', 'codebox' ), [], [ 'field' => "changes[$number].path" ] );
 			}
 			$operations[] = [
 				'operation' => in_array( $change['status'] ?? '', [ 'added', 'modified', 'deleted', 'created' ], true ) ? $change['status'] : (string) ( $change['operation'] ?? 'modified' ),

@@ -89,9 +89,9 @@ final class SiteReference {
 				ErrorCode::BrowserContainedSiteRefInvalid,
 				1 < count( $values )
 					/* translators: %s: name of a field. */
-					? Sentence::of( __( 'The input names two values of %s; give one.', 'codebox' ), $field )
+					? Sentence::of( __( 'The input gives %s twice with different values; give one of them.', 'codebox' ), $field )
 					/* translators: %s: name of a field. */
-					: Sentence::of( __( 'The %s of the site has an invalid form; give it as an answer of this site had it.', 'codebox' ), $field ),
+					: Sentence::of( __( 'The %s of the site has an invalid form; copy it unchanged from an answer of this site.', 'codebox' ), $field ),
 				[],
 				[ 'field' => $field ]
 			);

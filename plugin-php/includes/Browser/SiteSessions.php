@@ -224,7 +224,7 @@ final class SiteSessions {
 		if ( ! $open['success'] ) {
 			throw match ( $open['resolution']['reason'] ) {
 				'foreign'                             => RefFailure::foreign(),
-				'input_hash_mismatch', 'incompatible' => Failure::because( ErrorCode::BrowserContainedSiteStaleDigest, __( 'The site was prepared anew, or WordPress was updated, since this handle was made; open it again.', 'codebox' ), [], [ 'reason' => $open['resolution']['reason'] ] ),
+				'input_hash_mismatch', 'incompatible' => Failure::because( ErrorCode::BrowserContainedSiteStaleDigest, __( 'The site was prepared anew, or WordPress was updated, since this handle was made; open the site again.', 'codebox' ), [], [ 'reason' => $open['resolution']['reason'] ] ),
 				default                               => $this->unavailable( $open['resolution']['reason'] ),
 			};
 		}
@@ -244,7 +244,7 @@ final class SiteSessions {
 			throw $this->other_session();
 		}
 		if ( '' !== $reference->scope && $reference->scope !== $runtime['scope'] ) {
-			throw Failure::because( ErrorCode::BrowserContainedSiteScopeMismatch, __( 'The scope belongs to another session of the site.', 'codebox' ), [], [ 'field' => 'scope' ] );
+			throw Failure::because( ErrorCode::BrowserContainedSiteScopeMismatch, __( 'The scope belongs to another session of the site; leave it out, or copy the scope from the newest answer.', 'codebox' ), [], [ 'field' => 'scope' ] );
 		}
 		return [ $record, $runtime ];
 	}

@@ -85,7 +85,7 @@ final class SiteSync {
 			 */
 			static fn(): mixed => apply_filters( 'wp_codebox_browser_contained_site_sync_request', null, $operation, $input, $delegation ),
 			ErrorCode::BrowserContainedSiteSyncFailed,
-			__( 'The backend that synchronises contained sites threw an exception; the PHP error log says where.', 'codebox' )
+			__( 'The plugin that synchronises sites in the browser threw an exception; the PHP error log says where.', 'codebox' )
 		) : null;
 		return null === $answer ? $this->unavailable( $operation ) : $this->checked( $operation, $answer );
 	}
@@ -124,7 +124,7 @@ final class SiteSync {
 			'operation' => $operation,
 			'error'     => [
 				'code'    => 'unavailable',
-				'message' => __( 'No plugin of this site synchronises contained sites, so nothing was done.', 'codebox' ),
+				'message' => __( 'No plugin of this site synchronises sites in the browser, so nothing was done.', 'codebox' ),
 				'hints'   => [ __( 'A host plugin answers the filter wp_codebox_browser_contained_site_sync_request.', 'codebox' ) ],
 			],
 		];
@@ -145,7 +145,7 @@ final class SiteSync {
 			$value = $document[ $name ] ?? null;
 			if ( null !== $value && ( is_array( $value ) ? [] !== $value && array_is_list( $value ) : ! is_object( $value ) ) ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( $code, Sentence::of( __( 'The backend that synchronises contained sites answered with a "%s" of the wrong type.', 'codebox' ), $name ) );
+				throw Failure::because( $code, Sentence::of( __( 'The plugin that synchronises sites in the browser answered with a field "%s" of the wrong type.', 'codebox' ), $name ) );
 			}
 			$members[ $name ] = $value;
 		}

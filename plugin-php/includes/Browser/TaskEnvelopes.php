@@ -58,7 +58,7 @@ final class TaskEnvelopes {
 	private function workload( string $name, array $workload ): array {
 		if ( self::WORKLOAD !== ( $workload['schema'] ?? self::WORKLOAD ) ) {
 			/* translators: %s: id of a schema. */
-			throw RefusedFields::refusal( $name . '.schema', Sentence::of( __( 'the schema of a workload is %s', 'codebox' ), self::WORKLOAD ), __( 'Give the fields of the task directly.', 'codebox' ) );
+			throw RefusedFields::refusal( $name . '.schema', Sentence::of( __( 'the schema of a workload must be %s', 'codebox' ), self::WORKLOAD ), __( 'Give the fields of the task directly.', 'codebox' ) );
 		}
 		$task    = $workload['task'] ?? null;
 		$runtime = $workload['agent_runtime'] ?? [];

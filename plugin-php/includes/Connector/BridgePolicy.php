@@ -116,7 +116,7 @@ final class BridgePolicy {
 			return $how;
 		}
 		if ( ! is_callable( $how ) ) {
-			throw self::invalid( __( 'its authentication is neither a description nor callable', 'codebox' ) );
+			throw self::invalid( __( 'its authentication is neither an array nor callable', 'codebox' ) );
 		}
 		return Closure::fromCallable( $how );
 	}

@@ -50,7 +50,7 @@ final class ConnectorSource {
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorUnresolved,
-				__( 'This site knows no connector of this name.', 'codebox' ),
+				__( 'This site has no connector of this name.', 'codebox' ),
 				[ __( 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.', 'codebox' ) ]
 			);
 		}

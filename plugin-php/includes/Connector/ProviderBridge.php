@@ -88,7 +88,7 @@ final class ProviderBridge {
 	 */
 	private function bridge( BridgePolicy $policy, array $request ): array {
 		if ( 'http.request' !== $request['operation'] ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, __( 'The built-in bridge knows the operation "http.request" only.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, __( 'The built-in bridge can only execute the operation "http.request".', 'codebox' ) );
 		}
 		$payload = (array) $request['request'];
 		$method  = strtoupper( is_string( $payload['method'] ?? null ) ? $payload['method'] : 'POST' );

@@ -54,7 +54,7 @@ final class Redaction {
 		} catch ( Throwable ) {
 			// Catches more than JsonException, because jsonSerialize() of an object can throw anything.
 			/* translators: 1: what it is, as "The answer", 2: number of levels. */
-			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d deep or holds bytes that are not UTF-8.', 'codebox' ), $what, self::DEPTH ) );
+			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d levels deep or has bytes that are not UTF-8.', 'codebox' ), $what, self::DEPTH ) );
 		}
 	}
 

@@ -28,16 +28,16 @@ final class ChangeReport {
 				$unknown = 'unknown' === ( $result['health']['status'] ?? '' );
 				/* translators: %d: number of files. */
 				$sentence = Sentence::of( _n( '%d file was written.', '%d files were written.', $count, 'codebox' ), $count );
-				return $unknown ? Sentence::join( ' ', [ $sentence, __( 'The site did not answer a request of this host, so its health was not checked.', 'codebox' ) ] ) : $sentence;
+				return $unknown ? Sentence::join( ' ', [ $sentence, __( 'The site did not answer when this host requested its pages, so it is not known whether they still work.', 'codebox' ) ] ) : $sentence;
 			case 'rolled-back':
 				/* translators: %s: what failed, as `front page: 200 before, 500 after`. */
-				return Sentence::of( __( 'The site got worse (%s), so every file is as before.', 'codebox' ), self::seen( $result ) );
+				return Sentence::of( __( 'Pages of the site work worse than before the change (%s), so every file was restored.', 'codebox' ), self::seen( $result ) );
 			case 'roll-back-failed':
 				/* translators: %s: what failed, as `front page: 200 before, 500 after`. */
-				return Sentence::of( __( 'The site got worse (%s), and not every file could be restored; restore the listed files by hand.', 'codebox' ), self::seen( $result ) );
+				return Sentence::of( __( 'Pages of the site work worse than before the change (%s), and not every file could be restored; restore the listed files by hand.', 'codebox' ), self::seen( $result ) );
 			case 'restored':
 				/* translators: %d: number of files. */
-				return Sentence::of( _n( '%d file is as before the change.', '%d files are as before the change.', $count, 'codebox' ), $count );
+				return Sentence::of( _n( '%d file was restored to its state before the change.', '%d files were restored to their state before the change.', $count, 'codebox' ), $count );
 			default:
 				return __( 'Some files changed since the apply and were left as they are; the others are as before the change.', 'codebox' );
 		}

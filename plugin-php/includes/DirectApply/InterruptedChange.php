@@ -74,11 +74,11 @@ final class InterruptedChange {
 						'audit_reference' => $change['id'],
 						'applied_files'   => $start['approved_files'] ?? [],
 					],
-					__( 'The request ended before the change; every file was written.', 'codebox' )
+					__( 'The request ended before the result of the change was recorded; every file was written.', 'codebox' )
 				);
 			}
 		}
-		return null === $start ? null : self::end( 'failure', [ 'status' => 'failed' ], __( 'The change was interrupted; every file is as before.', 'codebox' ) );
+		return null === $start ? null : self::end( 'failure', [ 'status' => 'failed' ], __( 'The change was interrupted; every file is as before the change.', 'codebox' ) );
 	}
 
 	/**
@@ -103,7 +103,7 @@ final class InterruptedChange {
 		}
 		$restored = array_values( array_diff( $change['undone'], $recorded ) );
 		if ( [] === $restored ) {
-			return null === $start ? null : self::end( 'failure', [], __( 'The roll back was interrupted; every file is as the change made it.', 'codebox' ) );
+			return null === $start ? null : self::end( 'failure', [], __( 'The roll back was interrupted; every file still has the contents that the change wrote.', 'codebox' ) );
 		}
 		$all = count( $change['undone'] ) === count( $change['files'] );
 		return self::end(
@@ -112,7 +112,7 @@ final class InterruptedChange {
 				'status' => $all ? 'restored' : 'restored-in-part',
 				'files'  => $restored,
 			],
-			__( 'The request ended before the roll back; the files are restored.', 'codebox' )
+			__( 'The request ended before the result of the roll back was recorded; the files are restored.', 'codebox' )
 		);
 	}
 

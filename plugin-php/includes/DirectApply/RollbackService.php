@@ -134,8 +134,8 @@ final class RollbackService {
 		}
 		throw Failure::because(
 			ErrorCode::ApplyNotFound,
-			__( 'This site has not applied a change of this bundle itself, so it cannot take it back.', 'codebox' ),
-			[ __( 'A plugin that applied it has its own way back; its audit reference is in the audit log.', 'codebox' ) ]
+			__( 'Direct apply of this site has written no change of this bundle, so there is nothing that Codebox could take back.', 'codebox' ),
+			[ __( 'If another plugin applied the change, take it back with that plugin; the audit log has the reference that the plugin reported.', 'codebox' ) ]
 		);
 	}
 

@@ -154,7 +154,7 @@ final class RunningChange {
 
 	/** Returns the error for a site that another change or an update is changing. */
 	private static function busy(): Failure {
-		return Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is applied; wait until that has ended.', 'codebox' ) );
+		return Failure::because( ErrorCode::Busy, __( 'WordPress is being updated, or another change is being applied; wait until that has ended.', 'codebox' ) );
 	}
 
 	/**

@@ -78,13 +78,13 @@ final class Repository {
 		if ( false === $real || ! is_dir( $real ) || ! Site::is_within( $real, $roots ) ) {
 			throw Failure::because(
 				ErrorCode::MountDenied,
-				__( 'The git repository does not exist, or lies outside wp_codebox.mount_roots.', 'codebox' ),
-				[ __( 'Name a directory below wp_codebox.mount_roots, or define the constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php.', 'codebox' ) ]
+				__( 'The git repository does not exist, or lies outside the directories of wp_codebox.mount_roots in php.ini.', 'codebox' ),
+				[ __( 'Name a directory inside one of these directories, or define the constant WP_CODEBOX_GIT_REPOSITORY in wp-config.php.', 'codebox' ) ]
 			);
 		}
 		$state = Site::canonical( (string) ( ExtensionGate::info()['state_dir'] ?? '' ) );
 		if ( '' !== $state && ( Site::is_within( $real, [ $state ] ) || Site::is_within( $state, [ $real ] ) ) ) {
-			throw Failure::because( ErrorCode::MountDenied, __( 'The git repository holds the state directory of Codebox or lies in it; name another one.', 'codebox' ) );
+			throw Failure::because( ErrorCode::MountDenied, __( 'The git repository contains the state directory of Codebox or lies in it; name another repository.', 'codebox' ) );
 		}
 		return $real;
 	}
@@ -129,7 +129,7 @@ final class Repository {
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
 					Sentence::of( __( 'The code of %s is not in the work tree of the git repository.', 'codebox' ), $mount ),
-					[ __( 'Set the directory of the code in the settings of the git branch, as wp-content/{path}.', 'codebox' ) ]
+					[ __( 'Set the directory of the code in the settings of the git branch, for example wp-content/{path}.', 'codebox' ) ]
 				);
 			}
 			$found[ $mount ] = ltrim( substr( $target, strlen( rtrim( $repository, '/' ) ) ), '/' );

@@ -58,7 +58,7 @@ final class SettingCheck {
 		}
 		$directory = $fields['directory'] ?? '.';
 		if ( 1 !== preg_match( self::DIRECTORY, $directory ) || '.' !== $directory && 1 === preg_match( '#(^|/)\.{0,2}(/|$)#', rtrim( $directory, '/' ) ) ) {
-			throw Failure::invalid_input( __( 'The directory of the code must be a path inside the repository, as wp-content/{path}; a dot means its top.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The directory of the code must be a path inside the repository, for example wp-content/{path}; a single dot means its top directory.', 'codebox' ) );
 		}
 		foreach ( [ 'author', 'committer' ] as $field ) {
 			if ( isset( $fields[ $field ] ) && null === Repository::parsed( $fields[ $field ] ) ) {

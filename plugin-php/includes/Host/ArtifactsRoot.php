@@ -57,7 +57,7 @@ final class ArtifactsRoot {
 		throw Failure::because(
 			ErrorCode::ArtifactOutsideRoot,
 			__( 'A plugin of this site names an artifacts root that is not the artifacts directory of a site.', 'codebox' ),
-			[ __( 'The filter wp_codebox_artifacts_root may only answer <state directory>/sites/<site>/artifacts.', 'codebox' ) ]
+			[ __( 'The filter wp_codebox_artifacts_root may only return <state directory>/sites/<site>/artifacts.', 'codebox' ) ]
 		);
 	}
 }

@@ -40,7 +40,7 @@ final class HostPath {
 		$real = realpath( $path );
 		$this->assert_allowed( false === $real ? $path : $real, $authority );
 		if ( false === $real ) {
-			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'There is nothing at the path given; name a bundle directory, its manifest.json or an archive of it.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'The path does not exist; name a bundle directory, its manifest.json or an archive of the bundle.', 'codebox' ) );
 		}
 		return $real;
 	}
@@ -58,7 +58,7 @@ final class HostPath {
 		$directory = realpath( dirname( $path ) );
 		$canonical = false === $directory ? dirname( $path ) : $directory;
 		if ( Site::is_within( $canonical, $this->site->denied() ) ) {
-			throw Failure::because( ErrorCode::MountDenied, __( 'The file would lie inside the site, where the web server may give it to anybody; name a directory outside.', 'codebox' ) );
+			throw Failure::because( ErrorCode::MountDenied, __( 'The file would lie inside the site, where the web server may serve it to anybody; name a directory outside of the site.', 'codebox' ) );
 		}
 		$this->assert_rooted( $canonical, $authority );
 		if ( false === $directory || ! is_dir( $directory ) || '' === basename( $path ) ) {
@@ -89,7 +89,7 @@ final class HostPath {
 	private function assert_allowed( string $path, Authority $authority ): void {
 		foreach ( $this->site->denied() as $denied ) {
 			if ( Site::is_within( $denied, [ $path ] ) ) {
-				throw Failure::because( ErrorCode::MountDenied, __( 'The path is the site itself, or holds it; name another directory.', 'codebox' ) );
+				throw Failure::because( ErrorCode::MountDenied, __( 'The path is the directory of the site, or a directory above it; name another directory.', 'codebox' ) );
 			}
 		}
 		$this->assert_rooted( $path, $authority );
@@ -105,7 +105,7 @@ final class HostPath {
 	private function assert_rooted( string $path, Authority $authority ): void {
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $path, $roots ) ) {
-			throw Failure::because( ErrorCode::MountDenied, __( 'The path lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ) );
+			throw Failure::because( ErrorCode::MountDenied, __( 'The path lies outside the installed plugins and themes and the directories of wp_codebox.mount_roots in php.ini.', 'codebox' ) );
 		}
 	}
 }

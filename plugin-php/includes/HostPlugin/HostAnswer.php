@@ -60,7 +60,7 @@ final class HostAnswer {
 		}
 		$plain = is_array( $answer ) ? Redaction::answer( $answer, [], $invalid ) : null;
 		if ( ! is_array( $plain ) || [] === $plain || array_is_list( $plain ) ) {
-			throw Failure::because( $invalid, __( 'The plugin that does the work returned neither an object nor a WP_Error.', 'codebox' ) );
+			throw Failure::because( $invalid, __( 'The plugin that handles the request returned neither an object nor a WP_Error.', 'codebox' ) );
 		}
 		return $plain;
 	}
@@ -74,14 +74,14 @@ final class HostAnswer {
 	public static function refusal( WP_Error $error, ErrorCode $failed ): Failure {
 		if ( 'ability_callback_exception' === $error->get_error_code() ) {
 			// WordPress caught an exception of an ability and put its text into the message.
-			return Failure::because( $failed, __( 'The ability that does the work threw an exception.', 'codebox' ) );
+			return Failure::because( $failed, __( 'The ability that handles the request threw an exception.', 'codebox' ) );
 		}
 		try {
 			PluginResponse::response( $error, [], $failed, $failed );
 		} catch ( Failure $failure ) {
 			return $failure;
 		}
-		return Failure::because( $failed, __( 'The plugin that does the work refused it.', 'codebox' ) );
+		return Failure::because( $failed, __( 'The plugin that handles the request refused it.', 'codebox' ) );
 	}
 
 	/**

@@ -84,7 +84,7 @@ final class HostDelegation {
 		$goal  = (string) ( $input['goal'] ?? '' );
 		$goal  = '' !== $goal ? $goal : (string) ( $input['task'] ?? '' );
 		if ( '' === $goal ) {
-			throw Failure::because( ErrorCode::HostDelegationRequestInvalid, __( 'The request has neither goal nor task; say what the host shall do.', 'codebox' ), [], [ 'field' => 'goal' ] );
+			throw Failure::because( ErrorCode::HostDelegationRequestInvalid, __( 'The request has neither goal nor task; say in one of them what the host shall do.', 'codebox' ), [], [ 'field' => 'goal' ] );
 		}
 		$id      = (string) ( $input['request_id'] ?? '' );
 		$request = [
@@ -216,7 +216,7 @@ final class HostDelegation {
 			};
 			if ( null !== $value && ! $fits ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( ErrorCode::HostDelegationProviderResultInvalid, Sentence::of( __( 'The plugin that takes host delegations answered with a "%s" of the wrong type.', 'codebox' ), $name ) );
+				throw Failure::because( ErrorCode::HostDelegationProviderResultInvalid, Sentence::of( __( 'The plugin that takes host delegations answered with a field "%s" of the wrong type.', 'codebox' ), $name ) );
 			}
 			$members[ $name ] = $value;
 		}

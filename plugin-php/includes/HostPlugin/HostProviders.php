@@ -30,7 +30,7 @@ final class HostProviders {
 	 */
 	public static function first( mixed $rows, array $request, string $target, ErrorCode $invalid ): ?array {
 		if ( ! is_array( $rows ) ) {
-			throw Failure::because( $invalid, __( 'A filter that registers providers did not return a list.', 'codebox' ) );
+			throw Failure::because( $invalid, __( 'A filter with which plugins register providers did not return an array.', 'codebox' ) );
 		}
 		foreach ( $rows as $key => $row ) {
 			$row = is_array( $row ) ? $row + ( is_string( $key ) ? [ 'id' => $key ] : [] ) : [];

@@ -39,7 +39,7 @@ final class Connectors {
 	 */
 	public function get( string $name ): Connector {
 		if ( ! $this->has( $name ) ) {
-			return new Connector( $name, CredentialStatus::Missing, __( 'WordPress knows no such connector.', 'codebox' ) );
+			return new Connector( $name, CredentialStatus::Missing, __( 'WordPress has no connector of this name.', 'codebox' ) );
 		}
 		$connector = (array) wp_get_connector( $name );
 		$auth      = (array) ( $connector['authentication'] ?? [] );

@@ -81,14 +81,14 @@ final class Inheritance {
 	 */
 	private function specified( Connector $known, #[\SensitiveParameter] mixed $spec ): Connector {
 		if ( ! is_array( $spec ) ) {
-			return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site returned no specification of the connector.', 'codebox' ), $known->provider );
+			return new Connector( $known->name, CredentialStatus::Denied, __( 'The plugin that supplies the credentials of this connector did not return an array.', 'codebox' ), $known->provider );
 		}
 		$values      = is_array( $spec['secret_values'] ?? null ) ? $spec['secret_values'] : [];
 		$sources     = is_array( $spec['secret_sources'] ?? null ) ? $spec['secret_sources'] : [];
 		$credentials = [];
 		foreach ( array_unique( array_merge( array_values( (array) ( $spec['secret_env'] ?? [] ) ), array_keys( $values ) ), SORT_REGULAR ) as $name ) {
 			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site names a secret that is not a valid environment variable name.', 'codebox' ), $known->provider );
+				return new Connector( $known->name, CredentialStatus::Denied, __( 'The plugin that supplies the credentials of this connector names a secret that is not a valid environment variable name.', 'codebox' ), $known->provider );
 			}
 			$value         = is_string( $values[ $name ] ?? null ) && '' !== $values[ $name ] ? $values[ $name ] : null;
 			$credentials[] = new Credential( $name, null === $value ? CredentialStatus::Missing : CredentialStatus::Available, Label::clean( $sources[ $name ] ?? 'hook' ), $value );
@@ -101,7 +101,7 @@ final class Inheritance {
 		return new Connector(
 			$known->name,
 			$status,
-			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The resolver of this site has no value for a secret of the connector.', 'codebox' ) ),
+			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The plugin that supplies the credentials of this connector has no value for a secret of it.', 'codebox' ) ),
 			Label::clean( $spec['provider'] ?? $known->provider ),
 			Label::clean( $spec['model'] ?? '' ),
 			$credentials,

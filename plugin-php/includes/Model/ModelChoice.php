@@ -131,7 +131,7 @@ final class ModelChoice {
 		if ( '' === $asked || $asked === $provider->base_url ) {
 			if ( '' === $provider->base_url ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'The model provider %s has no address of its own; the operator names it with base_url (in WP-CLI --base-url), or the settings of Codebox add a provider with one.', 'codebox' ), $id ) );
+				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'No address is configured for the model provider %s; name another provider, or, as the operator, give the address with base_url (in WP-CLI --base-url).', 'codebox' ), $id ) );
 			}
 			return [ $provider, $provider->base_url ];
 		}

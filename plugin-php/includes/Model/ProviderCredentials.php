@@ -68,7 +68,7 @@ final class ProviderCredentials {
 		if ( ! Connectors::ai_is_on() ) {
 			[ $status, $reason ] = [ CredentialStatus::Denied, Connectors::off() ];
 		} elseif ( CredentialStatus::Denied === $status && '' === $reason ) {
-			$reason = __( 'The credentials of this provider are denied on this site.', 'codebox' );
+			$reason = __( 'This site does not allow the use of the credentials of this provider.', 'codebox' );
 		}
 		return $this->decided( $provider, $requirements, $selection, $input, $rows, $credential, $status, $reason );
 	}
@@ -228,7 +228,7 @@ final class ProviderCredentials {
 		$name     = '' === $name ? $provider->key_env : $name;
 		$sentence = CredentialStatus::Denied === $status
 			/* translators: %s: id of a model provider. */
-			? Sentence::of( __( 'The credentials of the model provider %s are denied here.', 'codebox' ), $provider->id )
+			? Sentence::of( __( 'This site does not allow the use of the credentials of the model provider %s.', 'codebox' ), $provider->id )
 			/* translators: 1: id of a model provider, 2: name of an environment variable. */
 			: Sentence::of( __( 'The model provider %1$s needs the key %2$s, and this site has no value for it.', 'codebox' ), $provider->id, $name );
 		return Failure::because(

@@ -56,7 +56,7 @@ final class ProviderRows {
 				$read[ $id ] = [ 'id' => $id ] + self::bounds( $id, $row );
 			} else {
 				/* translators: 1: id of a model provider, 2: list of fields. */
-				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" is built in, with its address and key; a row may set %2$s. Use another id for another address.', 'codebox' ), $id, implode( ', ', self::OF_BUILT_IN ) ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" is built in, with its address and key; its entry may set only %2$s. Use another id for another address.', 'codebox' ), $id, implode( ', ', self::OF_BUILT_IN ) ) );
 			}
 		}
 		return $read;
@@ -84,7 +84,7 @@ final class ProviderRows {
 			}
 			if ( in_array( false, $sent, true ) ) {
 				/* translators: 1: id of a model provider, 2: why its key does not go there. */
-				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" is not stored. %2$s', 'codebox' ), $id, KeySearch::elsewhere( isset( $row['key_env'] ) ? $provider->key_env : $name ) ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%1$s" was not saved. %2$s', 'codebox' ), $id, KeySearch::elsewhere( isset( $row['key_env'] ) ? $provider->key_env : $name ) ) );
 			}
 		}
 		return $read;

@@ -57,7 +57,7 @@ final class Comparison {
 		return [
 			'differences' => $differences,
 			/* translators: %d: number of files. */
-			'notes'       => 0 === $unreadable ? [] : [ Sentence::of( __( '%d changed files could not be compared with this host.', 'codebox' ), $unreadable ) ],
+			'notes'       => 0 === $unreadable ? [] : [ Sentence::of( __( '%d changed files could not be compared with the files on this host.', 'codebox' ), $unreadable ) ],
 		];
 	}
 

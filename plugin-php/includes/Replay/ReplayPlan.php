@@ -162,7 +162,7 @@ final class ReplayPlan {
 		return Failure::because(
 			ErrorCode::ReplayUnavailable,
 			/* translators: %s: list of phrases. */
-			Sentence::of( __( 'The run cannot be repeated here; missing: %s.', 'codebox' ), Sentence::join( '; ', $lacking ) ),
+			Sentence::of( __( 'The run cannot be replayed here; missing: %s.', 'codebox' ), Sentence::join( '; ', $lacking ) ),
 			[ __( 'Run the task again with wp-codebox/run-agent-task and give what is missing.', 'codebox' ) ],
 			[ 'missing' => $lacking ]
 		);
@@ -193,7 +193,7 @@ final class ReplayPlan {
 		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
 		foreach ( array_unique( $files ) as $file ) {
 			/* translators: %s: path in the sandbox. */
-			$lacking[] = Sentence::of( __( 'the program that the operator staged at %s', 'codebox' ), $file );
+			$lacking[] = Sentence::of( __( 'the host program that the operator mounted at %s', 'codebox' ), $file );
 		}
 		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
 			/* translators: %s: name of an environment variable. */

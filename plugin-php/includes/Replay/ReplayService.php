@@ -80,7 +80,7 @@ final class ReplayService {
 				}
 				if ( empty( $run['artifact_id'] ) ) {
 					/* translators: %s: how the run ended. */
-					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
+					throw ReplayPlan::unavailable( [ Sentence::of( __( 'the bundle of the replay, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -150,7 +150,7 @@ final class ReplayService {
 			);
 		}
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are repeated here.', 'codebox' ) );
+		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are replayed here.', 'codebox' ) );
 		return ArtifactService::mounts( $artifact );
 	}
 
@@ -191,7 +191,7 @@ final class ReplayService {
 	private function repetition( string $run_id, array $original ): array {
 		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
-			throw Failure::invalid_input( __( 'replay_run_id is not a repetition of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'replay_run_id is not a replay of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
 		}
 		return $replay;
 	}

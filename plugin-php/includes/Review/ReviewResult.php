@@ -54,7 +54,7 @@ final class ReviewResult {
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that takes review decisions did not return %1$s: %2$s. Look at its own records: it may have acted.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that takes review decisions did not return %1$s: %2$s. Check in that plugin whether the decision took effect.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);

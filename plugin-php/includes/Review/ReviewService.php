@@ -208,7 +208,7 @@ final class ReviewService {
 				]
 			);
 		} catch ( Throwable $thrown ) {
-			throw Failure::of_plugin( $thrown, ErrorCode::ReviewResultInvalid, __( 'The plugin that takes review decisions threw an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ) );
+			throw Failure::of_plugin( $thrown, ErrorCode::ReviewResultInvalid, __( 'The plugin that takes review decisions threw an exception; the PHP error log has it. Check in that plugin whether the decision took effect.', 'codebox' ) );
 		}
 	}
 }

@@ -215,7 +215,7 @@ final class StageService {
 			throw Failure::from_wp_error( $answer );
 		}
 		if ( ! is_array( $answer ) || [] === $answer || array_is_list( $answer ) ) {
-			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions returned no pending action; look at its own list. Nothing was written to the target.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions returned no pending action; check in that plugin whether it has one. Nothing was written to the target.', 'codebox' ) );
 		}
 		return $answer;
 	}

@@ -163,7 +163,7 @@ final class AgentChoice {
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::invalid_input( __( 'agent_env, runtime_env and agent_success_codes belong to an agent that is given by its command line; leave them out.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'agent_env, runtime_env and agent_success_codes work only with agent_command; leave them out, or give agent_command.', 'codebox' ) );
 		}
 		return $agent;
 	}

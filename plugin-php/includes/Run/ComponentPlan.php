@@ -193,7 +193,7 @@ final class ComponentPlan {
 		// The error must not reveal whether a path outside of the mountable directories exists.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins and themes and the directories of wp_codebox.mount_roots in php.ini.', 'codebox' ), $slug ) );
 		}
 		if ( false !== $real && $this->site->refuses( $real ) ) {
 			/* translators: %s: name of a component. */

@@ -134,11 +134,11 @@ final class ParentTools {
 		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
 		if ( null === $ability ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is not an ability that this site makes available to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is not an ability that this site makes available to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; an agent never gets those of Codebox itself.', 'codebox' ) ] );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not make the ability %s available to an agent of this user.', 'codebox' ), $name ) );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'An agent of this user may not call the ability %s of this site.', 'codebox' ), $name ) );
 		}
 		$schema = self::without_empty( $ability->get_input_schema() );
 		return [

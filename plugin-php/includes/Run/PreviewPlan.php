@@ -47,7 +47,7 @@ final class PreviewPlan {
 			foreach ( self::PLACE as $field ) {
 				if ( ! empty( $input[ $field ] ) ) {
 					/* translators: %s: name of a field. */
-					throw $this->refusal( $field, Sentence::of( __( '%s has no effect without preview_hold_seconds.', 'codebox' ), $field ), __( 'Give the time for which the sandbox is held, from 1 to 3600 seconds, or leave the field out.', 'codebox' ) );
+					throw $this->refusal( $field, Sentence::of( __( '%s has no effect without preview_hold_seconds.', 'codebox' ), $field ), __( 'Give the seconds for which the sandbox stays up for the preview, from 1 to 3600, or leave the field out.', 'codebox' ) );
 				}
 			}
 			return [];
@@ -91,7 +91,7 @@ final class PreviewPlan {
 		}
 		if ( Authority::User === $authority && ! self::is_loopback( $bind ) && ! in_array( $bind, $this->allowed( 'bind' ), true ) ) {
 			/* translators: %s: value as given. */
-			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( 'Leave it out, or let the host add the address to the list "bind" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
+			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( 'Leave it out, or ask the operator to add the address to the list "bind" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $bind;
 	}
@@ -105,7 +105,7 @@ final class PreviewPlan {
 	private function port( int $port, Authority $authority ): int {
 		if ( Authority::User === $authority && 0 !== $port && $port <= self::LAST_RESERVED_PORT && ! in_array( $port, $this->allowed( 'ports' ), true ) ) {
 			/* translators: %d: number of a port. */
-			throw $this->refusal( 'preview_port', Sentence::of( __( 'preview_port %d is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( 'Give a port from 1024, leave it out for any free one, or let the host add it to the list "ports" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
+			throw $this->refusal( 'preview_port', Sentence::of( __( 'preview_port %d is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( 'Give a port from 1024, leave it out for any free one, or ask the operator to add it to the list "ports" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $port;
 	}

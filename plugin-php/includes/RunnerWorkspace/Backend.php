@@ -158,7 +158,7 @@ final class Backend {
 			$named = is_string( $ability ) && 1 === preg_match( '~^[a-z0-9-]{1,100}/[a-z0-9-]{1,100}$~D', $ability ) && ! str_starts_with( $ability, 'wp-codebox/' );
 			if ( ! in_array( $operation, self::OPERATIONS, true ) || ! $named ) {
 				/* translators: %s: name of an operation. */
-				$faults[] = Sentence::of( __( 'abilities.%s is not an operation with the ability of another plugin', 'codebox' ), sanitize_key( (string) $operation ) );
+				$faults[] = Sentence::of( __( 'abilities.%s is no known operation, or does not name an ability of another plugin', 'codebox' ), sanitize_key( (string) $operation ) );
 			}
 		}
 		return $faults;

@@ -76,7 +76,7 @@ final class WorkspaceRequest {
 			);
 		}
 		if ( 1 !== preg_match( '~^[A-Za-z0-9][^\p{C}\s\\\\]*$~uD', $handle[0] ) || str_contains( $handle[0], '..' ) ) {
-			throw self::refused( ErrorCode::RunnerWorkspaceIdentityInvalidRequest, 'workspace', __( 'The handle of the workspace has characters that no handle has.', 'codebox' ) );
+			throw self::refused( ErrorCode::RunnerWorkspaceIdentityInvalidRequest, 'workspace', __( 'The handle of the workspace has characters that are not allowed in a handle.', 'codebox' ) );
 		}
 		return $handle[0];
 	}
@@ -105,7 +105,7 @@ final class WorkspaceRequest {
 		foreach ( array_keys( (array) ( $read['env'] ?? [] ) ) as $name ) {
 			// These variables would make the shell or the linker run other code.
 			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,127}$/D', (string) $name ) || 1 === preg_match( '/^(LD_|DYLD_|BASH_ENV$|ENV$|IFS$|PATH$)/', (string) $name ) ) {
-				throw self::refused( ErrorCode::RunnerWorkspaceCommandInvalidRequest, 'env', __( 'env has a name that a command must not get; use plain names of variables, not PATH, IFS, ENV, BASH_ENV or LD_….', 'codebox' ) );
+				throw self::refused( ErrorCode::RunnerWorkspaceCommandInvalidRequest, 'env', __( 'env has a variable that a command must not get; use plain names of variables, not PATH, IFS, ENV, BASH_ENV or LD_….', 'codebox' ) );
 			}
 		}
 	}
@@ -180,7 +180,7 @@ final class WorkspaceRequest {
 		$bad = $bad || 'clone_url' === $field && 1 !== preg_match( '~^(?:https://[^\s/@:]+(?::\d+)?/|ssh://(?:[A-Za-z0-9._-]+@)?[^\s/@:]+(?::\d+)?/|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s]+$~D', $text );
 		if ( $bad ) {
 			/* translators: %s: name of a field. */
-			throw self::refused( $invalid, $field, Sentence::of( __( 'The value of "%s" is not accepted; look at the description of the ability for its form.', 'codebox' ), $field ) );
+			throw self::refused( $invalid, $field, Sentence::of( __( 'The value of "%s" is not accepted; the input schema of the ability describes its form.', 'codebox' ), $field ) );
 		}
 	}
 }

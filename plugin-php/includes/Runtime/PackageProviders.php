@@ -55,7 +55,7 @@ final class PackageProviders {
 			__( 'A plugin that registers packages threw an exception; the PHP error log says where.', 'codebox' )
 		);
 		if ( ! is_array( $rows ) ) {
-			throw Failure::because( ErrorCode::RuntimeProviderInvalidResult, __( 'The filter wp_codebox_runtime_package_registry did not return rows by name.', 'codebox' ) );
+			throw Failure::because( ErrorCode::RuntimeProviderInvalidResult, __( 'The filter wp_codebox_runtime_package_registry did not return an array of packages by name.', 'codebox' ) );
 		}
 		$row = $rows[ $input['package']['slug'] ] ?? [];
 		return ( is_array( $row ) ? $row : [] ) + [ 'registry' => $rows ];

@@ -115,7 +115,7 @@ final class RuntimePackages {
 		$unknown = array_diff( array_keys( $spec ), self::FIELDS, [ 'ability', 'input' ] );
 		if ( [] !== $unknown ) {
 			/* translators: %s: name of a field. */
-			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( 'workflow.spec has no field "%s"; it has ability, input and fields of run-agent-task.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
+			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( 'workflow.spec has no field "%s"; its fields are ability, input and the fields of run-agent-task.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
 		}
 		$task    = $this->schemas->valid( 'run-agent-task-input', HostAnswer::filled( $task ), 'workflow.spec' );
 		$request = $this->runs->prepare( $task, $authority );

@@ -218,7 +218,7 @@ final class RuntimeRequirements {
 			try {
 				$this->secrets->resolve( [ 'secret_env' => [ $name ] ], $authority );
 			} catch ( Failure ) {
-				$missing->add( 'secret', $name, __( 'no plugin of this site supplies it to this user', 'codebox' ) );
+				$missing->add( 'secret', $name, __( 'no plugin of this site supplies this secret to this user', 'codebox' ) );
 			}
 		}
 		return $names;
@@ -232,11 +232,11 @@ final class RuntimeRequirements {
 	 */
 	private function others( array $input, MissingParts $missing ): void {
 		foreach ( array_keys( (array) ( $input['requirements'] ?? [] ) ) as $name ) {
-			$missing->add( 'requirement', sanitize_text_field( (string) $name ), __( 'this site does not know such a requirement', 'codebox' ) );
+			$missing->add( 'requirement', sanitize_text_field( (string) $name ), __( 'this site knows no requirement of this name', 'codebox' ) );
 		}
 		foreach ( (array) ( $input['capabilities'] ?? [] ) as $name ) {
 			if ( ! in_array( $name, self::CAPABILITIES, true ) ) {
-				$missing->add( 'capability', sanitize_text_field( $name ), __( 'this runtime does not have it', 'codebox' ) );
+				$missing->add( 'capability', sanitize_text_field( $name ), __( 'the runtime of this site does not have this capability', 'codebox' ) );
 			}
 		}
 	}

@@ -51,7 +51,7 @@ final class SiteDatabase {
 		$rows = $wpdb->get_results( $sql, ARRAY_A );
 		if ( ! is_array( $rows ) || '' !== (string) $wpdb->last_error ) {
 			// The message of the server can contain names of the host.
-			throw new RuntimeException( __( 'its database refused a query', 'codebox' ) );
+			throw new RuntimeException( __( 'the database of this site refused a query', 'codebox' ) );
 		}
 		return $rows;
 	}

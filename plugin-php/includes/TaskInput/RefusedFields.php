@@ -38,7 +38,7 @@ final class RefusedFields {
 			throw self::refusal( 'runtime_overlays', __( 'a task cannot change files of WordPress itself in the sandbox', 'codebox' ), __( 'Use component_contracts for plugins and mounts for other code.', 'codebox' ) );
 		}
 		if ( ! empty( $input['runtime_state_mounts'] ) ) {
-			throw self::refusal( 'runtime_state_mounts', __( 'a sandbox writes no directory of the host, so state does not outlive it', 'codebox' ), __( 'Use mounts: what the sandbox writes there is in the bundle.', 'codebox' ) );
+			throw self::refusal( 'runtime_state_mounts', __( 'a sandbox writes into no directory of the host, so no state remains after its end', 'codebox' ), __( 'Use mounts: what the sandbox writes there is in the bundle.', 'codebox' ) );
 		}
 		$this->check_version( trim( (string) ( $input['wp'] ?? '' ) ) );
 	}

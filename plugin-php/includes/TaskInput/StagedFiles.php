@@ -70,7 +70,7 @@ final class StagedFiles {
 		// The error must not reveal whether a file outside of these directories exists.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $source : $real, $roots ) ) {
 			/* translators: %d: index of a row. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The source of staged_files[%d] lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $index ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The source of staged_files[%d] lies outside the installed plugins and themes and the directories of wp_codebox.mount_roots in php.ini.', 'codebox' ), $index ) );
 		}
 		if ( false !== $real && ( $this->site->refuses( $real ) || 1 === preg_match( self::SECRET, $source ) || 1 === preg_match( self::SECRET, $real ) ) ) {
 			/* translators: %d: index of a row. */

@@ -92,7 +92,7 @@ final class Workspaces {
 	private function excluded( mixed $path, string $name ): string {
 		$plain = (string) preg_replace( '#^\./|/\*\*$|/$#', '', $this->text( $path, $name ) );
 		if ( 1 === preg_match( '#[/*?\[]#', $plain ) ) {
-			throw RefusedFields::refusal( $name, __( 'a workspace leaves out names at any depth, not patterns', 'codebox' ), __( 'Give plain names, such as node_modules.', 'codebox' ) );
+			throw RefusedFields::refusal( $name, __( 'only plain names can be excluded (they apply at any depth), not patterns', 'codebox' ), __( 'Give plain names, such as node_modules.', 'codebox' ) );
 		}
 		return $plain;
 	}

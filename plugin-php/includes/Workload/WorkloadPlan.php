@@ -91,7 +91,7 @@ final class WorkloadPlan {
 		$rows = array_column( (array) Policy::commands()['commands'], null, 'id' );
 		$rows[ self::AGENT ] = [
 			'supported'         => false,
-			'unsupportedReason' => __( 'a guest cannot start guests; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
+			'unsupportedReason' => __( 'a sandbox cannot start sandboxes; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
 		] + ( $rows[ self::AGENT ] ?? [] );
 		return $rows;
 	}
@@ -104,10 +104,10 @@ final class WorkloadPlan {
 	 */
 	private static function lacking( array $input ): array {
 		$reasons = [
-			'blueprint'              => __( 'A blueprint is not run; write its steps as commands in before.', 'codebox' ),
-			'post_runtime_blueprint' => __( 'A blueprint is not run; write its steps as commands in before.', 'codebox' ),
-			'preview'                => __( 'The sandbox of a workload has no preview; use a held sandbox (wp-codebox sandbox create).', 'codebox' ),
-			'runtime_stack_mounts'   => __( 'The stack of the sandbox is fixed; mount code with mounts.', 'codebox' ),
+			'blueprint'              => __( 'A workload runs no blueprint; write its steps as commands in the field "before".', 'codebox' ),
+			'post_runtime_blueprint' => __( 'A workload runs no blueprint; write its steps as commands in the field "before".', 'codebox' ),
+			'preview'                => __( 'The sandbox of a workload has no preview; use a sandbox that stays up (wp-codebox sandbox create).', 'codebox' ),
+			'runtime_stack_mounts'   => __( 'Files of WordPress and PHP in the sandbox cannot be replaced; mount other code with mounts.', 'codebox' ),
 			'runtime_overlays'       => __( 'The sandbox of a workload has no overlays; mount code with mounts.', 'codebox' ),
 			'runtime_env'            => __( 'Commands of a workload get no environment variables; pass values as arguments.', 'codebox' ),
 			'secret_env'             => __( 'Commands of a workload get no secrets; use run-agent-task, which passes a secret to named hosts only.', 'codebox' ),
@@ -140,7 +140,7 @@ final class WorkloadPlan {
 		return Failure::because(
 			ErrorCode::WordpressWorkloadStepUnsupported,
 			/* translators: 1: name of a command, 2: why the sandbox does not have it. */
-			Sentence::of( __( 'The sandbox cannot run "%1$s": %2$s.', 'codebox' ), sanitize_text_field( $step->command ), rtrim( $reason, '.' ) ),
+			Sentence::of( __( 'The sandbox cannot run the command "%1$s": %2$s.', 'codebox' ), sanitize_text_field( $step->command ), rtrim( $reason, '.' ) ),
 			[ __( 'List the commands with: wp codebox commands.', 'codebox' ) ]
 		);
 	}

@@ -68,15 +68,15 @@ return static function ( Harness $t ): void {
 			};
 			$english = $failed();
 			$t->same( $english[0], $english[1], 'positive control: nothing is translated' );
-			$t->contains( 'The run cannot be repeated here; missing: the mount ', $english[0] );
+			$t->contains( 'The run cannot be replayed here; missing: the mount ', $english[0] );
 			add_filter( 'gettext_codebox', $german, 10, 2 );
 			try {
 				$translated = $failed();
 			} finally {
 				remove_filter( 'gettext_codebox', $german );
 			}
-			$t->contains( 'Deutsch: The run cannot be repeated here; missing: Deutsch: the mount ', $translated[0] );
-			$t->contains( '(Deutsch: The directory named for ', $translated[0] );
+			$t->contains( 'Deutsch: The run cannot be replayed here; missing: Deutsch: the mount ', $translated[0] );
+			$t->contains( '(Deutsch: The host directory given for the sandbox path ', $translated[0] );
 			$t->same( $english[0], $translated[1] );
 			$t->same( $english, $failed(), 'the translated text is in a later answer' );
 		}

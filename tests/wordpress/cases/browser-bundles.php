@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 			try {
 				$failure = $refused( $pack );
 				$t->same( 'wp_codebox_apply_conflict', $failure?->error_code );
-				$t->contains( 'not the code that this bundle was made from any more', (string) $failure?->getMessage() );
+				$t->contains( 'changed since the run of this bundle started from it', (string) $failure?->getMessage() );
 			} finally {
 				file_put_contents( $path, $text );
 			}

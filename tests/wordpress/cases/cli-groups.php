@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 				);
 				$answer               = json_decode( $out, true );
 				$t->same( [ 130, [ 'cancelled', 'cancelled' ] ], [ $code, array_column( $answer['runs'] ?? [], 'status' ) ], $err );
-				$t->contains( 'Cancelling all of it', $err );
+				$t->contains( 'Cancelling all runs', $err );
 			}
 		);
 	}

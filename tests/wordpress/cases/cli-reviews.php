@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 			$t->same( 0, $cli( [ 'discard', $id, '--yes' ] )[0] );
 			[ $code, $out, $err ] = $cli( [ 'import', '-', '--format=csv', '--fields=status,trusted' ], [ 'stdin' => $bytes ] );
 			$t->same( [ 0, "status,trusted\ncreated,true\n" ], [ $code, $out ], $err );
-			$t->contains( 'its signature counts here', $err );
+			$t->contains( 'its signature is trusted here', $err );
 			[ $code, $out, $err ] = $cli( [ 'import', basename( $file ), '--expected-artifact-id=' . $made['artifact_id'], '--porcelain' ], [ 'cwd' => dirname( $file ) ] );
 			$t->same( [ 0, "$id\n" ], [ $code, $out ], $err );
 			$t->contains( 'The bundle is here already', $err );
@@ -110,11 +110,11 @@ return static function ( Harness $t ): void {
 			$done                 = json_decode( $out, true );
 			$t->same( [ 0, true, $id ], [ $code, $done['identical'] ?? null, $done['original']['run_id'] ?? '' ], $err );
 			$t->contains( 'agent | agent says fix', $err );
-			$t->contains( 'The repetition had the same result.', $err );
+			$t->contains( 'The replay had the same result.', $err );
 			file_put_contents( WP_PLUGIN_DIR . '/sample/inc/more.php', "<?php\n" );
 			[ $code, $out, $err ] = $cli( [ 'replay', $id, '--format=csv', '--fields=kind,status' ] );
 			$t->same( [ 3, "kind,status\nbaseline,different\nchanged-file,only-in-original\n" ], [ $code, $out ], $err );
-			$t->contains( 'The repetition differs in 2 points.', $err );
+			$t->contains( 'The replay differs in 2 points.', $err );
 			$again = $cli( [ 'replay', $id, '--replay-run-id=' . $done['replay']['run_id'], '--porcelain' ] );
 			$t->same( [ 3, $done['replay']['run_id'] . "\n" ], [ $again[0], $again[1] ], $again[2] );
 			$t->same( 126, $cli( [ 'replay', $id, '--user=editor' ] )[0] );

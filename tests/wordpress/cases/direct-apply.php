@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $apply, $made, $before, $file ): void {
 					$result = $t->ok( $apply( $made ) )['result'];
 					$t->same( [ 'codebox-direct', 'applied', [ $file ], 'unknown' ], [ $result['adapter'], $result['status'], $result['applied_files'], $result['health']['status'] ] );
-					$t->true( str_contains( $result['message'], 'health was not checked' ), $result['message'] );
+					$t->true( str_contains( $result['message'], 'it is not known whether they still work' ), $result['message'] );
 					$t->true( $before !== file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ), 'nothing was written' );
 					$t->error( 'wp_codebox_approved_files_invalid', 400, $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'], 'files' => [ 'other.php' ] ] ) );
 					$back = $t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'], 'files' => [ 'sample.php' ] ] ) );
@@ -70,7 +70,7 @@ return static function ( Harness $t ): void {
 					$t->same( 'Deutsch: 1 file is as before the change.', $back['message'] );
 					$records = $t->ok( $t->ability( 'list-audit-records', [ 'per_page' => 4, 'full' => true ] ) )['records'];
 					$results = array_column( array_column( $records, 'result' ), 'message' );
-					$t->same( [ '1 file was written. The site did not answer a request of this host, so its health was not checked.', '1 file is as before the change.' ], $results );
+					$t->same( [ '1 file was written. The site did not answer when this host requested its pages, so it is not known whether they still work.', '1 file is as before the change.' ], $results );
 					$t->true( ! str_contains( (string) wp_json_encode( $records ), 'Deutsch' ), 'a translation is in the audit log' );
 				}
 			);

@@ -59,7 +59,7 @@ return static function ( Harness $t ): void {
 			$made = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
 			putenv( 'WP_CODEBOX_FAKE_COVERAGE=files' );
 			try {
-				$t->contains( 'The bundle verifies (signed by this host, but not every key of the manifest).', $t->wp( [ 'codebox', 'artifacts', 'inspect', $made['run']['run_id'] ] )[2] );
+				$t->contains( 'The bundle verifies (signed by this host, except some fields of the manifest).', $t->wp( [ 'codebox', 'artifacts', 'inspect', $made['run']['run_id'] ] )[2] );
 			} finally {
 				putenv( 'WP_CODEBOX_FAKE_COVERAGE' );
 			}

@@ -100,7 +100,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [
 		[ 'WP_CODEBOX_FAKE_VERSION', '0.0.9', 'it is version 0.0.9, the plugin is version 0.1.0' ],
-		[ 'WP_CODEBOX_FAKE_DIGEST', str_repeat( 'b', 64 ), 'it was built from other schemas' ],
+		[ 'WP_CODEBOX_FAKE_DIGEST', str_repeat( 'b', 64 ), 'its JSON schemas differ from those of the plugin' ],
 	] as [ $name, $value, $reason ] ) {
 		$t->test(
 			"an extension with another value of $name is reported as stale",
@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 		'every sentence of the plugin and every failure of a command is translatable',
 		static function () use ( $t ): void {
 			// Strings that are not sentences for a user: a name, CSS classes, formats and log entries.
-			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest', ', contents from a browser', 'window.wpCodeboxBrowserPage = ', 'private, immutable, max-age=', 'attachment; filename=', 'wp codebox browser-assets install codebox-browser.zip' ];
+			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', except some fields of the manifest', ', contents from a browser', 'window.wpCodeboxBrowserPage = ', 'private, immutable, max-age=', 'attachment; filename=', 'wp codebox browser-assets install codebox-browser.zip' ];
 			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
 			$bare        = [];
 			$wrapped     = 0;

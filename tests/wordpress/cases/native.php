@@ -138,7 +138,7 @@ return static function ( Harness $t ): void {
 			);
 			$run                  = json_decode( $out, true );
 			$t->same( [ 130, 'cancelled', 'failed', false ], [ $code, $run['run']['outcome'] ?? null, $run['status'] ?? null, $run['success'] ?? null ], $err );
-			$t->contains( 'Cancelling; what was changed so far is kept.', $err );
+			$t->contains( 'Cancelling; the changes made so far are stored as a bundle.', $err );
 			$t->true( is_dir( $run['artifacts'] ), 'the bundle is gone' );
 		}
 	);

@@ -213,7 +213,7 @@ fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
             ));
         }
         output.note(&format!(
-            "{} crashed runs recorded as ended, {} alive, {} kept ({} bytes), {verb} {}",
+            "{} crashed runs recorded as ended, {} runs still active, {} ended runs kept ({} bytes), {verb} {}",
             report.settled,
             report.alive,
             report.kept,
