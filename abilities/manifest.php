@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6adefc22cea93332116338a018e62920d08911c03a6f1823c684907a3bd00f62',
+	'contract_digest' => 'add045b5bdb4608b8e88e664f6d7773f307d46bc3ecacaeb9b0066b4cfbc48a8',
 ];
