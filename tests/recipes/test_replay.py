@@ -3,17 +3,23 @@
 import json
 import os
 
+import pytest
 import recipes
 from harness import must
 from recipes import wp
 
 
-def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(bench):
+@pytest.fixture(scope="module")
+def snapshot(bench):
+    """Path of the snapshot of a site with the name `Replayed`."""
     steps = [wp("option update blogname Replayed"), {"command": "wordpress.export-replay-package"}]
     answer = recipes.run(bench, recipes.write(bench, "replay", steps)).expect(0)
     found = [os.path.join(parent, name) for parent, _, names in os.walk(answer.json["artifacts"]["directory"]) for name in names if name.endswith("runtime-snapshot.json")]
     must(len(found) == 1, f"the bundle has no snapshot: {found}")
-    snapshot = found[0]
+    return found[0]
+
+
+def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(bench, snapshot):
     out = os.path.join(bench.directory, "package")
     call = lambda *more: bench.call("materialize-replay-package", "--snapshot", snapshot, "--output", out, *more, "--json")
     package = call("--landing-page", "/wp-admin/", "--snapshot-ref", "snap_1").expect(0).json
@@ -31,11 +37,13 @@ def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(b
     must(recipes.run(bench, again).expect(0).json["executions"][-1]["stdout"] == "Replayed\n", "the blueprint sets up another site")
 
 
-def test_replay_package_of_a_snapshot_with_another_schema_is_refused_and_not_written(bench):
+def test_replay_package_of_a_wrong_snapshot_or_with_a_wrong_option_is_refused_and_not_written(bench, snapshot):
     wrong = os.path.join(bench.directory, "wrong.json")
     with open(wrong, "w", encoding="utf-8") as file:
         json.dump({"schema": "wp-codebox/other/v1"}, file)
     out = os.path.join(bench.directory, "never")
-    for more in ([], ["--landing-page", "x"], ["--id", "../x"], ["--created-at", "today"]):
-        bench.call("materialize-replay-package", "--snapshot", wrong, "--output", out, *more, "--json").expect(1, "wp_codebox_input_invalid")
-    must(not os.path.exists(out), "a package was written")
+    for given, more, says in ((wrong, [], "wp-codebox/wordpress-runtime-snapshot"), (snapshot, ["--landing-page", "x"], "landing-page"),
+                              (snapshot, ["--id", "../x"], "id"), (snapshot, ["--created-at", "today"], "created-at")):
+        answer = bench.call("materialize-replay-package", "--snapshot", given, "--output", out, *more, "--json").expect(1, "wp_codebox_input_invalid")
+        must(says in answer.json["error"]["message"], str(answer))
+        must(not os.path.exists(out), "a package was written")

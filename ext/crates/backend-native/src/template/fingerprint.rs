@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn template_key_changes_with_the_name_or_size_of_a_file() {
+    fn template_key_changes_with_the_name_size_or_time_of_a_file() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("x");
         fs::create_dir_all(root.join("b")).unwrap();
@@ -283,7 +283,12 @@ mod tests {
         let second = key();
         assert_ne!(first, second);
         fs::rename(root.join("b/one.js"), root.join("b/three.js")).unwrap();
-        assert_ne!(second, key());
+        let third = key();
+        assert_ne!(second, third);
+        let earlier = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        let file = fs::File::open(root.join("two.php")).unwrap();
+        file.set_times(earlier).unwrap();
+        assert_ne!(third, key());
     }
 
     #[test]
