@@ -80,7 +80,7 @@ export default async function ( browser, admin ) {
 		await soon( 'the focus returns to the button', async () => 'Take back…' === await page.evaluate( () => document.activeElement.textContent ) );
 		await admin.button( 'Take back…' ).click();
 		await dialog.getByRole( 'button', { name: 'Take back' } ).click();
-		await page.getByText( '1 file is as before the change.' ).first().waitFor();
+		await page.getByText( '1 file was restored to its state before the change.' ).first().waitFor();
 		await soon( 'the focus is at the result', () => page.evaluate( () => document.activeElement.classList.contains( 'notice-success' ) ) );
 		same( original, read( 'sample.php' ), 'the file' );
 		await soon( 'the site is as before', async () => 'helo' === await greeting() );

@@ -160,7 +160,7 @@ sys.exit(0 if total > 100 << 20 else 3)
     must(20 << 20 < peak < 192 << 20, f"{peak} bytes at the peak; {said}")
     memory = axis(flood, "memory")
     must(f"{24 << 20} of them for TCP buffers" in memory["evidence"] and str(256 << 20) in memory["evidence"], json.dumps(memory))
-    # Control: a connection whose peer reads may carry any amount.
+    # Control: if the peer reads, a connection may carry any amount of data.
     relay = script(bench, "relay.py", """
 import socket, threading
 server = socket.create_server(("127.0.0.1", 0))

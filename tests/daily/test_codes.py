@@ -23,7 +23,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 #: A next step is an instruction to the reader, a command to call, or the rule for the given value.
 STEP = re.compile(r"(^|[ :;,(`])(add|allow|apply|choose|check|correct|describe|discard|end|export|give|install|let|list|mount|name|needs|raise|read|remount"
-                  r"|remove|run|say|set|stage|start|use|wait|write|wp-codebox|must be)\b", re.I)
+                  r"|remove|restore|run|say|set|stage|start|use|wait|write|wp-codebox|must be)\b", re.I)
 
 #: How an error is provoked: part of the message that names the cause, part of message or hints that says what to do, and the call.
 #: A name in braces stands for an attribute of the world.
@@ -415,7 +415,7 @@ FAILED = {
         '"plugin.php" is not valid PHP', "apply only the other files", lambda w: w.apply(*w.changed("echo 'function (' >> plugin.php")[:2])),
     "wp_codebox_apply_failed": Case("create a directory in the target", "remount the file system", apply_failed),
     "wp_codebox_apply_undone": Case("apply_", "name an older change", apply_undone),
-    "wp_codebox_apply_target_mismatch": Case("not this directory", "to change with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
+    "wp_codebox_apply_target_mismatch": Case("not this directory", "name the directory to change with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
 }
 
 

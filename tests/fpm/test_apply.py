@@ -163,7 +163,7 @@ def test_change_that_breaks_the_site_is_taken_back_at_once(site, name):
     answer = apply(site, run, files).expect(200).json
     result = answer["result"]
     must(answer["success"] is False and result["status"] == "failed" and result["applied_files"] == [], json.dumps(result))
-    must(result["health"]["status"] == "worse" and "every file is as before" in result["message"], json.dumps(result))
+    must(result["health"]["status"] == "worse" and "every file was restored" in result["message"], json.dumps(result))
     must([page["name"] for page in result["health"]["pages"] if page["worse"]][0] == seen_by, json.dumps(result["health"]))
     must(read(site) == before and site.path("site") not in json.dumps(result), "not restored, or a host path is told")
     # The running PHP uses the restored file.

@@ -238,7 +238,7 @@ def test_sandbox_reset_imports_the_site_seeds_again(bench):
     box.wp("option update seeded changed")
     must(box.ask({"type": "reset"})["type"] == "answer", "the sandbox was not reset")
     must(box.wp("option get seeded") == "yes\n", "the seed was not created after the reset")
-    box.end()
+    bench.call("runs", "cancel", client.run_id, "--state", bench.state, "--site", bench.site, "--json").expect(0)
     client.ended()
 
 

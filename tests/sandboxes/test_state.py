@@ -167,7 +167,7 @@ def test_killed_supervisor_of_a_held_sandbox_leaves_a_recovery_bundle(bench):
     kill_and_wait(box.supervisor())
     stream.close()
     dead = box.do("get").expect(0).json
-    must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "held" in dead["tombstone"]["reason"], f"{dead}")
+    must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "kept open" in dead["tombstone"]["reason"], f"{dead}")
     path = os.path.join(site(bench), "artifacts", box.id)
     judged = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json")
     must(judged.json["valid"] is True, f"{judged}")

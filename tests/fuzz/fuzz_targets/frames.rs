@@ -1,7 +1,7 @@
 //! The reader of frames (newline-delimited JSON) that a caller sends to the runner.
 //!
-//! Reading any bytes ends, however they are split, and each frame that the reader accepts is
-//! unchanged after it is written and read again.
+//! The reader never hangs, whatever bytes it gets and however they are split. Each frame that it
+//! accepts is the same after it is written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

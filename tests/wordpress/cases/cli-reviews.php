@@ -86,7 +86,7 @@ return static function ( Harness $t ): void {
 			$t->contains( 'its signature is trusted here', $err );
 			[ $code, $out, $err ] = $cli( [ 'import', basename( $file ), '--expected-artifact-id=' . $made['artifact_id'], '--porcelain' ], [ 'cwd' => dirname( $file ) ] );
 			$t->same( [ 0, "$id\n" ], [ $code, $out ], $err );
-			$t->contains( 'The bundle is here already', $err );
+			$t->contains( 'The bundle is already stored', $err );
 			$t->tamper( $made );
 			[ $code, , $err ] = $cli( [ 'import', $file ] );
 			$t->same( 1, $code );

@@ -67,10 +67,10 @@ return static function ( Harness $t ): void {
 						remove_filter( 'ngettext_codebox', $german );
 					}
 					$t->contains( 'Deutsch: 1 file was written. Deutsch: The site did not answer', $applied['message'] );
-					$t->same( 'Deutsch: 1 file is as before the change.', $back['message'] );
+					$t->same( 'Deutsch: 1 file was restored to its state before the change.', $back['message'] );
 					$records = $t->ok( $t->ability( 'list-audit-records', [ 'per_page' => 4, 'full' => true ] ) )['records'];
 					$results = array_column( array_column( $records, 'result' ), 'message' );
-					$t->same( [ '1 file was written. The site did not answer when this host requested its pages, so it is not known whether they still work.', '1 file is as before the change.' ], $results );
+					$t->same( [ '1 file was written. The site did not answer when this host requested its pages, so it is not known whether they still work.', '1 file was restored to its state before the change.' ], $results );
 					$t->true( ! str_contains( (string) wp_json_encode( $records ), 'Deutsch' ), 'a translation is in the audit log' );
 				}
 			);

@@ -159,9 +159,9 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $prepared, $refused ): void {
 			$t->as( 'administrator' );
 			foreach ( [
-				'preview_port'         => [ 8080, null, 'the time' ],
-				'preview_bind'         => [ '127.0.0.1', '', 'the time' ],
-				'preview_public_url'   => [ 'https://preview.example.org', '', 'the time' ],
+				'preview_port'         => [ 8080, null, 'the seconds' ],
+				'preview_bind'         => [ '127.0.0.1', '', 'the seconds' ],
+				'preview_public_url'   => [ 'https://preview.example.org', '', 'the seconds' ],
 				'artifacts_path'       => [ '/tmp', '', 'wp_codebox.state_dir' ],
 				'runtime_overlays'     => [ [ [ 'target' => '/wordpress/wp-includes' ] ], [], 'component_contracts' ],
 				'runtime_state_mounts' => [ [ [ 'source' => '/x', 'target' => '/y' ] ], [], 'mounts' ],

@@ -190,7 +190,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ 'outcome different', 'check only-in-original' ], $found( $bundle( [], 'failed', [ [ 'name' => 'x', 'status' => 'failed', 'durationMs' => 5 ] ] ), $bundle( [] ) ) );
 				$t->same( [], $found( $bundle( [], 'failed', [ [ 'name' => 'x', 'status' => 'failed', 'durationMs' => 5 ] ] ), $bundle( [], 'failed', [ [ 'name' => 'x', 'status' => 'failed', 'durationMs' => 7 ] ] ) ) );
 				$notes = $one->baseline( $bundle( [ $row( '/m/x', [ 'relativePath' => '../x', 'mountTarget' => '/m' ] ), $row( '/m/y', [ 'relativePath' => 'y', 'mountTarget' => '/m', 'pathEncoding' => 'git-quoted' ] ) ] ), [ '/m' => '/tmp' ] );
-				$t->same( [ [], [ '2 changed files could not be compared with this host.' ] ], [ $notes['differences'], $notes['notes'] ] );
+				$t->same( [ [], [ '2 changed files could not be compared with the files on this host.' ] ], [ $notes['differences'], $notes['notes'] ] );
 			}
 		);
 	}

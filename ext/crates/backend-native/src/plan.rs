@@ -376,8 +376,7 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        // The guest sees the source, or a copy of it, read-only. The mount needs no layer index,
-        // because there are no changes to capture.
+        // The guest sees the source, or a copy of it, read-only: there are no changes to capture.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
         // An overlay view has an upper directory, which the guest could write.

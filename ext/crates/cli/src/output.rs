@@ -177,8 +177,8 @@ impl Output {
         self.data(text.as_bytes());
     }
 
-    /// Prints one line of data. Control characters from the guest, for example in file names, are
-    /// escaped.
+    /// Prints one line of data. On a terminal, control characters are escaped, because the text can
+    /// come from the guest, for example in file names.
     pub(crate) fn line(self, text: &str) {
         let shown = match (io::stdout().is_terminal(), self.json) {
             (true, true) => plain_json(text),

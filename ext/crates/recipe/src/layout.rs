@@ -140,7 +140,8 @@ pub struct StepFile<'a> {
 
 /// Returns the guest path of the copy of a file that the argument `name` of a step names.
 fn file_target(phase: Phase, index: usize, name: &str, host: &str) -> String {
-    // PHPUnit needs the name of a test file, and error messages show it.
+    // The copy keeps the file's base name, because PHPUnit finds tests by file name and error
+    // messages show it.
     let base: String = base(host)
         .chars()
         .map(|c| match c {

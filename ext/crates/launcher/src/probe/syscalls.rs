@@ -8,7 +8,8 @@ use crate::shortfall::Shortfalls;
 /// Checks that each tried system call gives the errno that the seccomp filters define for it.
 pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> {
     if shortfalls.has(Step::Seccomp) {
-        // Without the filters the attempts below would succeed and change this process.
+        // Without the filters, the attempts after this block would succeed and change this process,
+        // so only the clone is tried, for the error message.
         let mode = status_field("Seccomp:")?;
         let errno = namespace_clone_errno();
         return Err(wrong(format!(

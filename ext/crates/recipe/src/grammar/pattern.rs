@@ -74,7 +74,7 @@ impl Pattern {
     pub(crate) fn fits(self, text: &str) -> bool {
         match self {
             Pattern::Any => true,
-            // A regular expression cannot check length, escapes and refused names.
+            // The parser also checks length, escapes and names that a pointer may not contain.
             Pattern::Pointer => crate::continuation::Pointer::parse(text).is_ok(),
             _ => COMPILED
                 .iter()
