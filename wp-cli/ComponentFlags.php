@@ -63,7 +63,7 @@ final class ComponentFlags {
 		$good = is_array( $rows ) && [] === array_filter( $rows, static fn( mixed $row ): bool => ! is_string( $row ) && ! is_array( $row ) );
 		if ( ! $good ) {
 			/* translators: %s: flag. */
-			throw Failure::invalid_input( Sentence::of( __( '%s must be a comma-separated list, or a JSON list of texts and objects.', 'codebox' ), $flag ) );
+			throw Failure::invalid_input( Sentence::of( __( '%s must be a comma-separated list, or a JSON list of strings and objects.', 'codebox' ), $flag ) );
 		}
 		return array_values( $rows );
 	}

@@ -89,7 +89,7 @@ final class FlagList {
 		$value = json_decode( $text, true );
 		if ( ! is_array( $value ) || ! array_is_list( $value ) || $value !== array_filter( $value, 'is_string' ) ) {
 			/* translators: %s: flag. */
-			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON list of texts, e.g. ["first","second"].', 'codebox' ), $flag ) );
+			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON list of strings, e.g. ["first","second"].', 'codebox' ), $flag ) );
 		}
 		return $value;
 	}

@@ -154,7 +154,7 @@ final class PolicyCommand extends Command {
 	 */
 	private function given( array $args, array $flags ): array {
 		if ( isset( $args[0] ) === isset( $flags['input-json'] ) ) {
-			throw Failure::invalid_input( __( 'Give the policy as a file or with --input-json.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'Give the policy either as a file or with --input-json.', 'codebox' ) );
 		}
 		if ( isset( $flags['input-json'] ) ) {
 			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Preview a plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Shows what a plan would change, and applies nothing: only an approved bundle changes this host.', 'codebox' ),
+	'description'   => __( 'Shows what an apply plan of a site in the browser would change. Applies nothing: only an approved bundle changes this host.', 'codebox' ),
 	'input_schema'  => 'apply-browser-contained-site-plan-input',
 	'output_schema' => 'browser-contained-site-apply-result',
 	'capability'    => Capabilities::RUN,

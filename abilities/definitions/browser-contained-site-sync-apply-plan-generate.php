@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Generate an apply plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser for a plan that applies changes of one.', 'codebox' ),
+	'label'         => __( 'Generate an apply plan for a site in the browser', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser for a plan that applies the changes of one such site.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-apply-plan',
 	'capability'    => Capabilities::RUN,

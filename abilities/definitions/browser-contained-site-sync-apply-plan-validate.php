@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Validate an apply plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser to validate a plan.', 'codebox' ),
+	'label'         => __( 'Validate an apply plan for a site in the browser', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to validate an apply plan.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-validation',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Apply a plan of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser to apply a plan. Changes to this host need the right to apply.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to carry out an apply plan. The field "allow_host_mutation" needs the right to apply changes on this site.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-apply-result',
 	'capability'    => Capabilities::RUN,

@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Show the backend of sites in the browser', 'codebox' ),
-	'description'   => __( 'Says whether a plugin of this site synchronises sites in the browser, and where its operations are.', 'codebox' ),
+	'label'         => __( 'Show the plugin that synchronises sites in the browser', 'codebox' ),
+	'description'   => __( 'Says whether a plugin of this site synchronises sites in the browser, and lists the REST route and ability of each of its operations.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-delegation',
 	'capability'    => Capabilities::RUN,

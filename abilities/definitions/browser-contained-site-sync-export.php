@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Export a site in the browser through the backend', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser to export one.', 'codebox' ),
+	'label'         => __( 'Export a site in the browser through a plugin', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to export one such site.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-export',
 	'capability'    => Capabilities::RUN,

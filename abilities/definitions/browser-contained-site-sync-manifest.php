@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Get the manifest of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser for the manifest of one.', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser for the manifest of one such site.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-manifest',
 	'capability'    => Capabilities::RUN,

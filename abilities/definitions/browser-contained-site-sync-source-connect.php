@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Connect a source of a site in the browser', 'codebox' ),
-	'description'   => __( 'Asks the plugin that synchronises sites in the browser to connect the source of one.', 'codebox' ),
+	'label'         => __( 'Connect the source of a site in the browser', 'codebox' ),
+	'description'   => __( 'Asks the plugin that synchronises sites in the browser to connect one such site to its source. That plugin decides what a source is.', 'codebox' ),
 	'input_schema'  => 'browser-contained-site-sync-input',
 	'output_schema' => 'browser-contained-site-sync-source',
 	'capability'    => Capabilities::RUN,

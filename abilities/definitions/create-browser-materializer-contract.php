@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Create a materializer for the browser', 'codebox' ),
-	'description'   => __( 'Creates a browser session whose task makes the files of a site.', 'codebox' ),
+	'label'         => __( 'Create a browser session that makes files', 'codebox' ),
+	'description'   => __( 'Creates a browser session for a task that makes the files of a site.', 'codebox' ),
 	'input_schema'  => 'create-browser-materializer-contract-input',
 	'output_schema' => 'browser-materializer-product-dto',
 	'capability'    => Capabilities::RUN,

@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Create a task for the browser', 'codebox' ),
-	'description'   => __( 'Creates a browser session whose task has phases.', 'codebox' ),
+	'label'         => __( 'Create a browser session with phases', 'codebox' ),
+	'description'   => __( 'Creates a browser session for a task with phases, which the page executes.', 'codebox' ),
 	'input_schema'  => 'create-browser-task-contract-input',
 	'output_schema' => 'browser-task-product-dto',
 	'capability'    => Capabilities::RUN,

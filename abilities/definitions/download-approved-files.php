@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Download approved files', 'codebox' ),
-	'description'   => __( 'Returns approved files of a bundle that verifies as patch or as zip archive of their new contents.', 'codebox' ),
+	'description'   => __( 'Returns the approved files of a verified bundle, as a patch or as a zip archive of their new contents.', 'codebox' ),
 	'input_schema'  => 'approved-files-download-input',
 	'output_schema' => 'approved-files-download',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Export a bundle', 'codebox' ),
-	'description'   => __( 'Exports a bundle as a deterministic archive.', 'codebox' ),
+	'description'   => __( 'Exports a bundle as an archive. The same bundle always gives an archive with the same bytes.', 'codebox' ),
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact-export',
 	'capability'    => Capabilities::REVIEW,

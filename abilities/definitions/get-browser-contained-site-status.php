@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Get the status of a site in the browser', 'codebox' ),
-	'description'   => __( 'Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.', 'codebox' ),
+	'description'   => __( 'Says whether a site in the browser can be recovered: the status is "recoverable" or "miss". Changes nothing.', 'codebox' ),
 	'input_schema'  => 'get-browser-contained-site-status-input',
 	'output_schema' => 'browser-contained-site-status',
 	'capability'    => Capabilities::RUN,

@@ -14,7 +14,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Check files from a browser', 'codebox' ),
-	'description'   => __( 'Checks documents that a browser made and returns them in one form, with sizes and digests. Stores nothing.', 'codebox' ),
+	'description'   => __( 'Checks documents that a browser made and returns them in the standard format, with sizes and digests. Stores nothing.', 'codebox' ),
 	'input_schema'  => 'normalize-browser-artifact-bundle-input',
 	'output_schema' => 'browser-artifact-bundle-normalization',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Open or create a site in the browser', 'codebox' ),
-	'description'   => __( 'Opens a site in the browser when it can be recovered, else creates one, as the mode says.', 'codebox' ),
+	'description'   => __( 'Opens a site in the browser or creates a new one. The field "mode" says which: open-only, open-or-create or prepare-new.', 'codebox' ),
 	'input_schema'  => 'open-or-create-browser-contained-site-input',
 	'output_schema' => 'browser-contained-site-open-or-create',
 	'capability'    => Capabilities::RUN,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Take a picture of an archived site', 'codebox' ),
-	'description'   => __( 'Checks the request and answers unsupported: sandboxes of this version do not restore archives of sites.', 'codebox' ),
+	'description'   => __( 'Checks the request and answers with the status "unsupported": sandboxes of this version do not restore archives of sites.', 'codebox' ),
 	'input_schema'  => 'replay-browser-viewport-input',
 	'output_schema' => 'browser-viewport-replay-result',
 	'capability'    => Capabilities::RUN,

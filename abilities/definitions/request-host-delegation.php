@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Request a host delegation', 'codebox' ),
-	'description'   => __( 'Passes a task to the plugin of this site that takes such tasks. Without one, the answer has the status unavailable.', 'codebox' ),
+	'description'   => __( 'Passes a task to a plugin of this site that takes delegated tasks. Without such a plugin, the answer has the status "unavailable".', 'codebox' ),
 	'input_schema'  => 'request-host-delegation-input',
 	'output_schema' => 'host-delegation-result',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Take an applied artifact back', 'codebox' ),
-	'description'   => __( 'Restores the files that direct apply wrote from a bundle. A file that changed since is listed and left as it is.', 'codebox' ),
+	'description'   => __( 'Restores the files that this plugin itself changed when it applied a bundle. A file that changed since is listed and left as it is.', 'codebox' ),
 	'input_schema'  => 'artifact-rollback-input',
 	'output_schema' => 'artifact-rollback',
 	'capability'    => Capabilities::APPLY,

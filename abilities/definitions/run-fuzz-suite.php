@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Run a fuzz suite', 'codebox' ),
-	'description'   => __( 'Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that must run there is answered with the status unsupported.', 'codebox' ),
+	'description'   => __( 'Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that must run there is answered with the status "unsupported".', 'codebox' ),
 	'input_schema'  => 'run-fuzz-suite-input',
 	'output_schema' => 'fuzz-suite-result',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Capture a runner workspace', 'codebox' ),
-	'description'   => __( 'Reads the change in a runner workspace through the backend that this site configures.', 'codebox' ),
+	'description'   => __( 'Reads the changes in a runner workspace (a checkout of a repository) through the backend that this site configures.', 'codebox' ),
 	'input_schema'  => 'runner-workspace-capture-input',
 	'output_schema' => 'runner-workspace-capture-result',
 	'capability'    => Capabilities::RUN,

@@ -179,7 +179,9 @@ pub(crate) fn call(
         Err(_) if ExecutorGlobals::has_exception() => Err(Failure::Pending),
         Err(_) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            format!("{name} cannot be called; pass a function that accepts one array"),
+            format!(
+                "the argument \"{name}\" cannot be called; pass a function that accepts one array"
+            ),
         )
         .into()),
     }

@@ -28,8 +28,9 @@ pub(crate) fn page(
 pub(crate) fn newest_before(before: i64, limit: i64) -> Result<(u64, usize), ErrorBody> {
     let whole = (u64::try_from(before), usize::try_from(limit));
     let (Ok(before), Ok(most), 1..=MAX_AUDIT_ENTRIES) = (whole.0, whole.1, limit) else {
-        let message =
-            format!("before must be at least 0, and limit must be from 1 to {MAX_AUDIT_ENTRIES}");
+        let message = format!(
+            "\"before\" must be at least 0, and \"limit\" must be from 1 to {MAX_AUDIT_ENTRIES}"
+        );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     };
     Ok((if before == 0 { u64::MAX } else { before }, most))
@@ -41,7 +42,7 @@ pub(crate) fn operations(map: Map<String, Value>) -> Result<AuditOperations, Err
         Value::String(operation) => Ok((event, operation)),
         _ => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "operations must give the name of an operation, a string, for each event",
+            "\"operations\" must give the name of an operation, a string, for each event",
         )),
     });
     operations.collect()
@@ -54,7 +55,7 @@ pub(crate) fn window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
         ErrorBody::new(
             ErrorCode::InputInvalid,
             format!(
-                "limit must be from 0 to {MAX_AUDIT_ENTRIES}, and after must be at least -{MAX_AUDIT_ENTRIES}"
+                "\"limit\" must be from 0 to {MAX_AUDIT_ENTRIES}, and \"after\" must be at least -{MAX_AUDIT_ENTRIES}"
             ),
         )
     };

@@ -22,7 +22,9 @@ const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// Reason why a subcommand of the runner returned no usable JSON document.
 #[derive(Debug, thiserror::Error)]
 enum DoctorError {
-    #[error("PHP could not create a pipe to the runner: {errno}; check its limit on open files")]
+    #[error(
+        "PHP could not create a pipe to the runner (wp-codebox): {errno}; check PHP's limit on open files"
+    )]
     Pipe { errno: Errno },
     #[error(
         "the runner did not end `{command}` within {seconds} seconds; run `wp-codebox {command}` by hand"

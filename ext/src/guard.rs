@@ -46,7 +46,9 @@ fn defect() -> ErrorBody {
         .unwrap_or_else(|| "an unknown place".to_owned());
     ErrorBody::new(
         ErrorCode::Internal,
-        format!("the extension has a defect at {place}; please report it with this message"),
+        format!(
+            "the PHP extension wp_codebox has a defect at {place}; please report it with this message"
+        ),
     )
 }
 

@@ -52,7 +52,9 @@ impl RequestOptions {
             || actor.len() > MAX_ACTOR_BYTES
             || actor.chars().any(char::is_control)
         {
-            let rule = format!("a few words, at most {MAX_ACTOR_BYTES} bytes");
+            let rule = format!(
+                "text of at most {MAX_ACTOR_BYTES} bytes that is not blank and has no control characters"
+            );
             return Err(fields.refuse("actor", &rule));
         }
         let deadline = fields

@@ -66,9 +66,11 @@ fn forked(
     loop {
         let what = match child.try_wait() {
             Some(Ended::Exit(0) | Ended::Reaped) => return Ok(()),
-            Some(Ended::Exit(code)) => format!("exited with status {code} before it started"),
+            Some(Ended::Exit(code)) => {
+                format!("did not start: the process that starts it exited with status {code}")
+            }
             Some(Ended::Killed(signal)) => {
-                format!("was killed by signal {signal} before it started")
+                format!("did not start: the process that starts it was killed by signal {signal}")
             }
             None => {
                 deadline.check()?;
@@ -89,7 +91,7 @@ fn forked(
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        format!("the runner of {run_id} {what}; run `wp-codebox doctor`"),
+        format!("the runner (wp-codebox) of {run_id} {what}; run `wp-codebox doctor`"),
     )
     .with("run_id", run_id.as_str())
 }

@@ -54,7 +54,7 @@ fn read<T: serde::de::DeserializeOwned>(
     // The error of serde may quote a value, and values such as cookies are secret, so only `name`
     // is reported.
     serde_json::from_value(Value::Object(map)).map_err(|_| {
-        let message = format!("{name} has a missing, unknown or malformed member; see the stub of WPCodebox\\Native\\Changes");
+        let message = format!("{name} has a missing, unknown or malformed member; see the class WPCodebox\\Native\\Changes in wp_codebox.stub.php");
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })
 }

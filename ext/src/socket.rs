@@ -48,7 +48,7 @@ pub(crate) enum SocketError {
     )]
     Forbidden { path: String, us: u32 },
     /// The listener's queue of connections stayed full until the deadline.
-    #[error("the socket {path} did not accept the connection within {} seconds; check its service", CONNECT_TIMEOUT.as_secs())]
+    #[error("the socket {path} did not accept the connection within {} seconds; check the service that listens on it", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
     /// The socket, or the process that listens on it, belongs to an untrusted user.
     #[error(
@@ -56,7 +56,9 @@ pub(crate) enum SocketError {
     )]
     Foreign { path: String, owner: u32 },
     /// The connection failed for a reason that no other variant describes.
-    #[error("the connection to the socket {path} failed: {errno}; check its service")]
+    #[error(
+        "the connection to the socket {path} failed: {errno}; check the service that listens on it"
+    )]
     Failed { path: String, errno: Errno },
 }
 

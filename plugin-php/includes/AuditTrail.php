@@ -99,7 +99,7 @@ final class AuditTrail {
 				$failure->getMessage(),
 				$failure->http_status,
 				$failure->exit_status,
-				array_merge( $failure->hints, [ __( 'The audit log could not be written either.', 'codebox' ) ] ),
+				array_merge( $failure->hints, [ __( 'The audit log could not be written either, so it does not contain this failure.', 'codebox' ) ] ),
 				$failure->data,
 				$failure
 			);

@@ -78,7 +78,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Shows what a plan would change, and applies nothing: only an approved bundle changes this host.
+	 * Shows what an apply plan of a site in the browser would change. Applies nothing: only an approved bundle changes this host.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -105,7 +105,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
+	 * Says whether a site in the browser can be recovered: the status is "recoverable" or "miss". Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -114,7 +114,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser to apply a plan. Changes to this host need the right to apply.
+	 * Asks the plugin that synchronises sites in the browser to carry out an apply plan. The field "allow_host_mutation" needs the right to apply changes on this site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -123,7 +123,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser for a plan that applies changes of one.
+	 * Asks the plugin that synchronises sites in the browser for a plan that applies the changes of one such site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -132,7 +132,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser to validate a plan.
+	 * Asks the plugin that synchronises sites in the browser to validate an apply plan.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -141,7 +141,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Says whether a plugin of this site synchronises sites in the browser, and where its operations are.
+	 * Says whether a plugin of this site synchronises sites in the browser, and lists the REST route and ability of each of its operations.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -150,7 +150,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser to export one.
+	 * Asks the plugin that synchronises sites in the browser to export one such site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -159,7 +159,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser for the manifest of one.
+	 * Asks the plugin that synchronises sites in the browser for the manifest of one such site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -168,7 +168,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks the plugin that synchronises sites in the browser to connect the source of one.
+	 * Asks the plugin that synchronises sites in the browser to connect one such site to its source. That plugin decides what a source is.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -186,7 +186,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads the change in a runner workspace through the backend that this site configures.
+	 * Reads the changes in a runner workspace (a checkout of a repository) through the backend that this site configures.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -204,7 +204,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Creates a browser session whose task makes the files of a site.
+	 * Creates a browser session for a task that makes the files of a site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -231,7 +231,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Creates a browser session whose task has phases.
+	 * Creates a browser session for a task with phases, which the page executes.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -258,7 +258,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Returns approved files of a bundle that verifies as patch or as zip archive of their new contents.
+	 * Returns the approved files of a verified bundle, as a patch or as a zip archive of their new contents.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -276,7 +276,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Exports a bundle as a deterministic archive.
+	 * Exports a bundle as an archive. The same bundle always gives an archive with the same bytes.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -312,7 +312,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
+	 * Says whether a site in the browser can be recovered: the status is "recoverable" or "miss". Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -321,7 +321,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Says whether a site in the browser can be recovered: status is recoverable or miss. Changes nothing.
+	 * Says whether a site in the browser can be recovered: the status is "recoverable" or "miss". Changes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -420,7 +420,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Checks documents that a browser made and returns them in one form, with sizes and digests. Stores nothing.
+	 * Checks documents that a browser made and returns them in the standard format, with sizes and digests. Stores nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -429,7 +429,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Checks documents that a browser made and returns them in one form, with sizes and digests. Stores nothing.
+	 * Checks documents that a browser made and returns them in the standard format, with sizes and digests. Stores nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -456,7 +456,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Opens a site in the browser when it can be recovered, else creates one, as the mode says.
+	 * Opens a site in the browser or creates a new one. The field "mode" says which: open-only, open-or-create or prepare-new.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -465,7 +465,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Opens a site in the browser when it can be recovered, else creates one, as the mode says.
+	 * Opens a site in the browser or creates a new one. The field "mode" says which: open-only, open-or-create or prepare-new.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -519,7 +519,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status unavailable.
+	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status "unavailable".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -582,7 +582,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Checks the request and answers unsupported: sandboxes of this version do not restore archives of sites.
+	 * Checks the request and answers with the status "unsupported": sandboxes of this version do not restore archives of sites.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -591,7 +591,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Passes a task to the plugin of this site that takes such tasks. Without one, the answer has the status unavailable.
+	 * Passes a task to a plugin of this site that takes delegated tasks. Without such a plugin, the answer has the status "unavailable".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -618,7 +618,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Restores the files that direct apply wrote from a bundle. A file that changed since is listed and left as it is.
+	 * Restores the files that this plugin itself changed when it applied a bundle. A file that changed since is listed and left as it is.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -654,7 +654,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that must run there is answered with the status unsupported.
+	 * Runs the cases of a suite in a WordPress of a disposable sandbox. Nothing runs on this site; a suite that must run there is answered with the status "unsupported".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -663,7 +663,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures run a command in a runner workspace. This plugin runs nothing itself.
+	 * Has the backend that this site configures run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -699,7 +699,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads the change in a runner workspace through the backend that this site configures.
+	 * Reads the changes in a runner workspace (a checkout of a repository) through the backend that this site configures.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -708,7 +708,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures run a command in a runner workspace. This plugin runs nothing itself.
+	 * Has the backend that this site configures run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -717,7 +717,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status unavailable.
+	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status "unavailable".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */

@@ -68,7 +68,7 @@ def test_turns_with_only_failing_tool_calls_end_the_run_as_no_progress(bench):
     must(len(answer.requests) < 30, f"{len(answer.requests)} requests")
 
 
-def test_finished_blocked_and_content_filtered_runs_have_distinct_outcomes(bench):
+def test_run_without_changes_is_no_op_and_a_blocked_or_content_filtered_run_is_blocked(bench):
     answer = bench.play([call("workspace.read", path="plugin.php"), finish("Nothing to do.")])
     bench.good(answer, "no_op")
     answer = bench.play([WRITE, call("task.blocked", reason="The licence server is not reachable from here.")])

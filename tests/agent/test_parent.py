@@ -89,7 +89,7 @@ def test_each_result_status_of_a_parent_site_tool_reaches_the_model(bench):
     must([row[2] for row in rows(run.result())] == [status for _, _, status in answers] + ["ok"], "the transcript")
 
 
-def test_parent_site_tool_times_out_and_is_unavailable_in_a_detached_run(bench):
+def test_parent_site_tool_fails_after_its_timeout_and_is_unavailable_in_a_detached_run(bench):
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "timeout"}, **finish()}]
     run = ParentToolRun(bench, steps, timeout_ms=700).spawn().accepted()
     request = run.request_of_tool()

@@ -163,7 +163,7 @@ def test_failed_agent_fails_its_step_unless_the_step_may_fail(bench, allowed):
     must([os.path.basename(entry["path"]) for entry in answer.json["changedFiles"]] == ["done.txt"], "the work is lost")
 
 
-def test_time_limit_of_the_step_stops_a_program_and_a_model_but_not_the_sandbox(bench):
+def test_time_limit_of_an_agent_step_stops_a_program_and_a_model_but_not_the_sandbox(bench):
     alive = {"after": [{"command": "wordpress.run-php", "args": ["code=echo 'still alive';"]}]}
     program = Recipe(bench, {"steps": [agent("timeout-seconds=2")], **alive})
     model = Recipe(bench, {"steps": [agent("timeout-seconds=600", timeoutMs=4000)], **alive})

@@ -70,7 +70,7 @@ def compose(keeper, session, size):
     return stored["artifact"]
 
 
-def test_bundle_of_50_mb_is_stored_and_opening_its_sandbox_is_refused_with_an_error(keeper):
+def test_bundle_of_ten_1_mb_files_opens_in_a_sandbox_and_one_of_ten_5_mb_files_is_refused_as_too_large(keeper):
     visitor = keeper.login("admin")
     session = visitor.open("plugin", "banner", "&new=1")["session"]["session_id"]
     screen = visitor.get("/wp-admin/tools.php?page=wp-codebox").text

@@ -97,7 +97,7 @@ def test_bundle_opened_from_its_review_runs_its_change_in_a_new_sandbox(keeper, 
     must(changed == [("banner.js", "deleted"), ("inc/more.php", "added")], str(changed))
 
 
-def test_bundle_from_a_browser_is_applied_only_with_its_confirmation(keeper, kept):
+def test_bundle_from_a_browser_is_applied_only_if_its_browser_origin_is_confirmed(keeper, kept):
     _, artifact, _, hashes = kept
     before = keeper.read(f"{PLUGIN}/banner.php")
     approved = "--approved-files=banner.php,inc/more.php,banner.js"

@@ -7,7 +7,7 @@ from page import BANNER, command, open_banner, running, shot, visit
 from harness import must
 
 
-def test_plugin_opened_from_the_page_of_plugins_runs_with_its_own_style_and_script(installed, opened):
+def test_plugin_opened_from_the_plugins_page_runs_with_its_style_and_script_and_without_foreign_requests(installed, opened):
     seen = opened.seen
     must(seen["palette"], "the command palette of WordPress is not on the page")
     must(seen["text"] == "Banner of the parent", seen["text"])
@@ -94,7 +94,7 @@ def test_reload_continues_the_session_with_its_edits(installed, other):
     other.frame("/site/", BANNER + " === 'Banner after reload'")
 
 
-def test_two_sandboxes_run_side_by_side(sandbox, other):
+def test_file_added_in_one_of_two_running_sandboxes_is_not_in_the_other(sandbox, other):
     sandbox.evaluate("window.wpCodeboxBrowser.events.emit({type: 'SYSTEM_FILE_SYNC', payload: {path: 'only-here.txt', content: 'one'}})")
     must(command(sandbox, ["cat", "only-here.txt"])[0] == 0, "positive control")
     must(command(other, ["cat", "banner.php"])[0] == 0, "positive control: the second sandbox has files")

@@ -60,7 +60,7 @@ def test_settings_page_installs_the_runtime_archive_of_the_release_and_refuses_a
     must("were removed" in upload(admin, None, {"remove": "1"}), "remove")
 
 
-def test_runtime_files_are_served_with_the_hashes_of_the_list(installed):
+def test_runtime_files_are_served_without_content_encoding_and_with_the_listed_size_and_sha256(installed):
     admin = installed.login("admin")
     page = sessions_page(admin)
     runtime = admin.blueprint(page)["codebox"]["runtime"]
@@ -140,7 +140,7 @@ def test_archive_link_is_refused_after_its_session_is_destroyed(installed):
     must(refused.status >= 400 and refused.json["code"].startswith("wp_codebox_browser_session_"), refused)
 
 
-def test_second_visit_continues_the_session_and_new_opens_another(installed):
+def test_second_visit_continues_the_session_and_parameter_new_opens_another(installed):
     admin = installed.login("admin")
     first = admin.open("plugin", "banner")
     must(admin.open("plugin", "banner")["session"]["session_id"] == first["session"]["session_id"], "a reload opened another session")

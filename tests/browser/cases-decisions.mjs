@@ -77,7 +77,7 @@ export default async function ( browser, admin ) {
 		appendFileSync( target, '+one line more\n' );
 		await admin.open( '#/bundles/' + bundle.run );
 		const words = await admin.words();
-		holds( 'the page reports the tampered file', words.includes( 'damaged or altered' ) && words.includes( 'This bundle does not verify.' ) && words.includes( 'files/patch.diff' ) );
+		holds( 'the page reports the tampered file', words.includes( 'damaged or altered' ) && words.includes( 'The verification of this bundle failed.' ) && words.includes( 'files/patch.diff' ) );
 		same( 0, await admin.button( 'Approve and apply…' ).count(), 'a tampered bundle has no approval button' );
 		same( 0, await page.locator( '.wp-codebox-files input' ).count(), 'a tampered bundle has no file checkboxes' );
 		holds( 'a tampered bundle can be rejected and discarded', await admin.button( 'Reject…' ).isVisible() && await admin.button( 'Discard…' ).isVisible() );

@@ -329,7 +329,7 @@ def test_dialogs_and_console_messages_of_a_hostile_page_are_limited(recipe_run):
     must(len(recipe_run.rows["hostile"]["stdout"]) < 100000, "the result has no bound")
 
 
-def test_browser_with_a_named_storage_state_is_logged_in(recipe_run):
+def test_browser_that_loads_a_saved_storage_state_is_logged_in_and_no_cookie_value_is_recorded(recipe_run):
     exported = recipe_run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
     must(recipe_run.step("named")["status"] == "ok", "the browser did not use the session")

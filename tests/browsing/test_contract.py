@@ -335,7 +335,7 @@ def contract_run(bench):
 
 
 @pytest.mark.parametrize("name", [*ROWS, *MORE])
-def test_public_browser_command_returns_its_expected_document(contract_run, name):
+def test_public_browser_command_returns_its_expected_document_or_refusal(contract_run, name):
     name, more = MORE.get(name, (name, None))
     _, _, exit_code, check = ROWS[name]
     row = contract_run.rows[name]
@@ -354,5 +354,5 @@ def test_public_browser_command_returns_its_expected_document(contract_run, name
     (more or check)(document, contract_run)
 
 
-def test_bundle_with_editor_and_comparison_files_passes_verification(bench, contract_run):
+def test_bundle_of_a_run_with_all_public_browser_commands_passes_verification(bench, contract_run):
     bench.call("artifacts", "verify", "--bundle", contract_run.directory, "--state", bench.state, "--json").expect(0)

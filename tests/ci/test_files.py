@@ -53,13 +53,13 @@ def test_scripts_have_no_finding_of_shellcheck(tmp_path):
     must(findings(str(script)).returncode != 0, "shellcheck has no finding in a wrong script")
 
 
-def test_no_shell_text_contains_an_expression_of_a_workflow():
+def test_no_run_step_of_the_action_or_workflows_contains_a_workflow_expression():
     for path in [ACTION, *WORKFLOWS]:
         must(with_expression(yaml.safe_load(read(path))) == [], f"{path}: {with_expression(yaml.safe_load(read(path)))}")
     must(with_expression({"runs": {"steps": [{"name": "a", "run": "echo ${{ inputs.goal }}"}]}}) == ["a"], "control")
 
 
-def test_every_variable_of_the_scripts_is_an_input_and_every_input_is_used():
+def test_ci_scripts_use_every_input_of_the_action_and_only_listed_other_variables():
     action = yaml.safe_load(read(ACTION))
     given = {name for step in steps(action) for name in step.get("env", {})}
     used = set(re.findall(r"CODEBOX_CI_[A-Z0-9_]+", read(SCRIPT))) | {f"CODEBOX_CI_{name}" for name in re.findall(r"\b(?:input|lines|number)\( '([A-Z_]+)'", read(REPORT))}
@@ -88,7 +88,7 @@ def test_inputs_of_the_reusable_workflow_have_the_names_of_the_ability_schemas()
     must(inputs - own - workspace <= set(schema["properties"]), f"not of run-agent-task: {inputs - own - workspace - set(schema['properties'])}")
 
 
-def test_only_the_model_key_gets_a_secret_and_the_task_job_has_read_permission_only():
+def test_only_wp_codebox_model_key_gets_a_secret_and_the_task_job_may_only_read_contents():
     workflow = yaml.safe_load(read(WORKFLOWS[0]))
     must(workflow["permissions"] == {} and workflow["jobs"]["task"]["permissions"] == {"contents": "read"}, str(workflow["jobs"]["task"]["permissions"]))
     must(workflow["jobs"]["task"]["steps"][0]["with"] == {"persist-credentials": False}, "the checkout of the agent's job keeps credentials")

@@ -72,7 +72,7 @@ def test_arguments_of_phpunit_are_not_read_by_a_shell(machine):
     ended(machine.job("phpunit", cwd, project="shop", phpunit_arguments="--filter\ntest_sum"), 0)
 
 
-def test_recipe_reports_each_step_and_a_failed_one_fails_the_job(machine):
+def test_recipe_job_reports_each_step_and_fails_if_a_step_fails(machine):
     recipe(machine, "recipes/good.json", "option get home")
     recipe(machine, "recipes/bad.json", "option get no_such_option")
     cwd = os.path.join(machine.directory, "recipes")
@@ -89,7 +89,7 @@ def test_recipe_reports_each_step_and_a_failed_one_fails_the_job(machine):
     ended(machine.job("recipe", cwd), 2)
 
 
-def test_task_writes_an_applicable_patch_and_without_change_fails_only_with_no_change_fail(machine):
+def test_task_job_writes_an_applicable_patch_and_fails_without_a_change_only_if_no_change_is_fail(machine):
     cwd = os.path.dirname(machine.project("task"))
     task = {"project": "shop", "goal": "Add a comment"}
     ended(machine.job("task", cwd, **task, agent_command="sh -c 'echo // done >> shop.php'", checks="php -l shop.php"), 0)

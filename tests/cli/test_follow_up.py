@@ -158,7 +158,7 @@ def test_git_in_a_follow_up_guest_shows_the_earlier_change_as_uncommitted(bench)
     must("-<?php // one\n+<?php // two\n+<?php // three\n" in output, output)
 
 
-def test_follow_up_guest_sees_the_earlier_change_in_every_mount_view_and_with_every_identity(bench):
+def test_follow_up_guest_sees_the_earlier_change_in_overlay_and_copy_mounts(bench):
     for way, view in VIEWS.items():
         with source_in_view(bench, way) as (where, source, run):
             first = run(source, "echo two > first.txt; rm -rf lib; exit 0").expect(0)

@@ -239,7 +239,7 @@ def test_git_history_shows_source_commits_without_credentials(bench):
     must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
 
 
-def test_run_with_git_history_stored_outside_the_mount_source_is_refused(bench):
+def test_run_with_git_history_is_refused_if_the_source_repository_is_partial_external_or_reftable(bench):
     def changed_by(make):
         source = history_repository(bench, "elsewhere")
         make(os.path.join(source, ".git"))

@@ -209,7 +209,7 @@ open("plugin.php", "a").write("// more\\n")
     must(changed(answer) == ["lib/a.txt", "lib/moved.txt", "plain/below.txt", "plain/fresh.txt", "plugin.php"], str(changed(answer)))
 
 
-def test_files_with_mode_zero_are_captured(bench):
+def test_files_and_directories_with_mode_zero_are_captured_as_mode_644_or_755(bench):
     source = bench.source()
     answer = hostile(bench, """
 os.makedirs("closed/inner")
@@ -225,7 +225,7 @@ os.chmod("closed/inner", 0); os.chmod("closed", 0); os.chmod("lib", 0); os.chmod
     must(modes == {"closed/a": "0o644", "closed/inner/b": "0o755", "setuid": "0o755", "sticky": "0o644"}, str(modes))
 
 
-def test_file_names_with_control_and_non_utf8_bytes_survive_the_patch(bench):
+def test_file_names_with_control_and_non_utf8_bytes_are_unchanged_after_the_patch_is_applied(bench):
     source = bench.source()
     answer = hostile(bench, r"""
 for name in [b"new\nline", b"+++ b\nplugin.php", b"\xff\xfe", b"\x01\x1b[31m", b'"q"', b"back\\slash", b"-rf", b"a b ",

@@ -131,7 +131,7 @@ def test_isolation_report_shows_own_guest_uid_and_a_policy_can_require_it(bench)
     must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), f"a later guest has another identity: {rows}")
 
 
-def test_runs_with_own_and_shared_guest_uid_produce_equal_bundles(bench):
+def test_runs_with_own_and_shared_guest_uid_have_equal_content_digest_and_changed_files(bench):
     script = ("mkdir -p closed/deep gone && echo x > closed/deep/a && chmod 0 closed/deep/a && chmod 0700 closed && "
               "echo y > none && chmod 0 none && rm lib/a.txt && rm -rf lib && mkdir lib && echo z > lib/b.txt && "
               "printf '#!/bin/sh\\n' > run.sh && chmod 0755 run.sh && ln -s plugin.php link && echo '// more' >> plugin.php")
@@ -334,6 +334,7 @@ class Spawner:
 
 
 def test_spawner_started_by_root_cannot_access_root_files_mount_or_change_owners(bench):
+    """The spawner, which starts the guests, gives up the rights of root before it reports `ready`."""
     root_only()
     secret = os.path.join(bench.directory, "of-root")
     with open(secret, "w", encoding="utf-8") as file:
@@ -637,7 +638,7 @@ def test_without_subordinate_ids_the_guest_uid_is_shared_and_the_report_says_why
 
 @pytest.mark.parametrize("case", (
     test_concurrent_guests_have_distinct_kernel_uids,
-    test_runs_with_own_and_shared_guest_uid_produce_equal_bundles,
+    test_runs_with_own_and_shared_guest_uid_have_equal_content_digest_and_changed_files,
     test_guest_uid_is_reusable_after_any_process_of_its_run_is_killed,
     test_only_the_cgroup_reaper_process_of_a_run_keeps_running_as_root,
     test_run_without_a_free_guest_uid_is_refused_and_doctor_reports_it,

@@ -16,7 +16,7 @@ def test_call_without_arguments_prints_usage(bench):
     must(answer.exit in (1, 2) and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
 
 
-def test_version_prints_only_the_number(bench):
+def test_version_subcommand_prints_only_the_version_number_and_the_version_option_contains_it(bench):
     answer = bench.call("--version")
     must(answer.exit == 0 and "0.1.0" in answer.stdout, str(answer))
     must(bench.call("version").stdout == "0.1.0\n", "version is not bare")
@@ -208,7 +208,7 @@ def test_world_writable_state_directory_is_refused(bench):
     must("chmod" in answer.stdout, f"the fix is not named\n{answer}")
 
 
-def test_state_directory_of_root_is_refused(bench):
+def test_state_directory_owned_by_root_is_refused(bench):
     if os.geteuid() != 0:
         bench.agent("true", state="/root").expect(125, "wp_codebox_state_dir_invalid")
         return

@@ -67,7 +67,7 @@ def test_ledger_output_without_json_option_is_a_table_or_a_sentence(ledger):
     must(f"valid, 1:{head['hash']}" in text, text)
 
 
-def test_export_as_json_lines_proves_the_chain_and_csv_has_the_same_entries(ledger):
+def test_export_as_json_lines_has_the_hash_chain_of_the_entries_and_csv_has_the_same_entries(ledger):
     for number in range(1, 4):
         grant(ledger, "shop", number, f"i{number}").expect(0)
     answer = ledger("export").expect(0)

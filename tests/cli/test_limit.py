@@ -132,7 +132,7 @@ def script(bench, name, text):
     return source
 
 
-def test_tcp_buffers_count_against_the_memory_cgroup(bench):
+def test_tcp_buffers_are_limited_to_their_part_of_the_memory_cgroup_limit(bench):
     require_memory_cgroup(bench)
     # No peer reads, so the sent bytes stay in the buffers of loopback connections.
     source = script(bench, "flood.py", """
@@ -321,7 +321,7 @@ def processes(word):
     return found
 
 
-def test_gc_removes_runs_and_bundles_past_their_age(bench):
+def test_gc_removes_runs_and_bundles_only_past_their_maximum_age(bench):
     run = bench.agent("echo x > x.txt").expect(0).result["run_id"]
     directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
     bundle = os.path.join(bench.state, "sites", bench.site, "artifacts", run)
@@ -340,7 +340,7 @@ def test_gc_removes_runs_and_bundles_past_their_age(bench):
     must(not os.path.exists(bundle), "a bundle past --artifacts-max-age was not removed")
 
 
-def test_gc_reports_each_kept_file_with_its_reason(bench):
+def test_gc_reports_each_kept_template_and_bundle_with_its_reason(bench):
     base = ["gc", "--state", bench.state, "--site", bench.site, "--dry-run"]
     bench.agent("echo x > x.txt").expect(0)
     answer = bench.call(*base, "--max-age", "0s", "--json").expect(0)

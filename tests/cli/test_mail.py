@@ -100,7 +100,7 @@ def test_run_without_mail_has_no_mail_list_or_notice(bench):
     must("mail" not in json.dumps(answer.result.get("notices", [])), str(answer.result.get("notices", [])))
 
 
-def test_phpunit_mock_mailer_receives_mail_instead_of_capture(bench):
+def test_mail_sent_through_a_mock_phpmailer_is_not_captured(bench):
     """WordPress core's test suite replaces `$phpmailer` with a mock that stores mails instead of sending them."""
     answer = bench.agent(r"""
 cat >/tmp/mock.php <<'PHP'

@@ -136,7 +136,7 @@ def test_phpunit_uses_the_wordpress_test_library_of_the_project_or_of_option_tes
     must(answer["summary"]["passed"] == 2, json.dumps(answer)[:3000])
 
 
-def test_wrong_shard_filter_file_and_junit_options_of_phpunit_are_refused(bench):
+def test_phpunit_command_with_an_invalid_shard_filter_file_or_junit_option_is_refused(bench):
     directory = plugin(bench, "wrong", {"tests/GoodTest.php": class_of("GoodTest", 1)})
     must("0 is not in 1..=64" in phpunit(bench, directory, "--shards", "0").stderr, "shards 0")
     for more, says in [(["--shards", "2", "--", "--filter", "x"], "cannot be combined with --filter"),

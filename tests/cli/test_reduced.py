@@ -16,7 +16,7 @@ def level_of(answer):
     return answer.json["runtime"]["isolation"]["level"]
 
 
-def test_reduced_isolation_is_used_only_when_the_policy_names_it(bench):
+def test_run_without_user_namespaces_is_refused_if_the_policy_does_not_allow_level_reduced(bench):
     mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
     refused = run_without_userns(bench, *mount, *agent("true"))
     must(refused.exit == 125, f"no policy names less than full\n{refused}")
@@ -76,7 +76,7 @@ def test_reduced_isolation_captures_no_mail_and_reports_it(bench):
     bench.run(*mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked).expect(0)
 
 
-def test_reduced_isolation_removes_scratch_after_the_run(bench):
+def test_run_at_level_reduced_removes_its_scratch_directory(bench):
     # A directory with mode 0, and a directory chain longer than PATH_MAX, which may end the guest by itself.
     deep = "cd \"$TMPDIR\"; php -r 'for ($i = 0; $i < 1500; $i++) { mkdir(\"deepdeep\"); chdir(\"deepdeep\"); }'"
     shut = "mkdir -m 0 \"$TMPDIR/shut\""

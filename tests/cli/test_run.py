@@ -52,7 +52,7 @@ def test_run_php_command_executes_code_in_wordpress(bench):
     must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
 
 
-def test_code_file_is_relative_to_the_working_directory_and_read_only_in_the_guest(bench):
+def test_code_file_argument_is_resolved_from_the_working_directory_and_read_only_in_the_guest(bench):
     directory = os.path.join(bench.directory, "code")
     os.makedirs(directory)
     file = os.path.join(directory, "the code.php")
@@ -500,7 +500,7 @@ def test_bundle_of_another_host_is_applied_only_if_its_key_id_is_trusted(bench):
     must(os.path.exists(os.path.join(source, "x.txt")), "the file was not applied")
 
 
-def test_malformed_key_id_is_refused_with_a_sentence(bench):
+def test_malformed_trusted_key_id_is_refused_and_the_error_states_the_format(bench):
     for malformed in ("0" * 63, "0" * 65, "G" * 64, "A" * 64, ""):
         refused = bench.call("artifacts", "verify", "--bundle", bench.directory, "--trusted-key", malformed)
         must(refused.exit == 1 and "64 lowercase hex digits" in refused.stderr, str(refused))

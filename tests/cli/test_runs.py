@@ -47,7 +47,7 @@ def test_secret_is_redacted_in_the_run_record(bench):
     must(secret not in record and "Use " in record, record)
 
 
-def test_detached_run_survives_its_caller(bench):
+def test_detached_run_continues_after_its_caller_closes_the_connection(bench):
     run = SupervisorClient(bench, f"echo early > early.txt; {sleeper(66)}; echo late > late.txt", mode="detached").spawn().accepted()
     run.close()
     view = run.look()
@@ -319,7 +319,7 @@ def test_control_socket_gives_other_users_no_reply_even_with_open_file_modes(ben
     must(run.last()["result"]["outcome"] == "cancelled", "the owner did not cancel it")
 
 
-def test_control_socket_survives_malformed_and_idle_clients(bench):
+def test_control_socket_still_accepts_a_cancellation_after_malformed_and_idle_clients(bench):
     run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     for data in (b"x\n", b"\n", b'{"type":"detach"}\n', b'{"type":"start"}\n', b"\xff" * 6000, b"{" * 5000 + b"\n"):
         answer = control(run, data)

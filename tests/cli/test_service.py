@@ -86,7 +86,7 @@ def parent(pid):
         return None
 
 
-def test_systemd_units_pass_verification_and_set_nothing_that_breaks_guests(bench):
+def test_systemd_units_pass_systemd_analyze_verify_and_set_no_key_that_breaks_guests(bench):
     socket, service = (os.path.join(UNITS, name) for name in ("wp-codebox.socket", "wp-codebox@.service"))
     with open(socket, encoding="utf-8") as file:
         socket_text = file.read()

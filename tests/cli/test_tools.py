@@ -128,7 +128,7 @@ def test_unknown_tool_is_neither_removed_nor_run(registry):
     must(registry.call("run", "code.make").expect(0).json["stdout"] == "{}", "the tool does not run")
 
 
-def test_arguments_that_are_no_json_object_and_write_without_a_directory_are_refused(registry):
+def test_tool_arguments_that_are_not_a_json_object_and_option_write_without_dir_are_refused(registry):
     registry.call(*registry.add()).expect(0)
     for arguments in ("no JSON", "[]", "1", '{"a":', "{} {}"):
         registry.refused("wp_codebox_input_invalid", 1, "run", "code.make", "--", arguments)
@@ -138,7 +138,7 @@ def test_arguments_that_are_no_json_object_and_write_without_a_directory_are_ref
     must(json.loads(answer["stdout"]) == {"a": "b"}, json.dumps(answer))
 
 
-def test_tool_with_wrapper_launcher_is_refused_without_full_isolation_or_launcher(registry):
+def test_tool_run_with_option_wrapper_launcher_is_refused_without_full_isolation_or_launcher_program(registry):
     registry.call(*registry.add()).expect(0)
     source = registry.bench.source("tools-source")
     before = tree(source)

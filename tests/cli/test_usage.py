@@ -56,7 +56,7 @@ def test_usage_error_names_command_and_argument_and_gives_a_hint(bench):
         must(plain.exit == 1 and not plain.stdout and said in plain.stderr, str(plain))
 
 
-def test_help_subcommand_and_help_flag_print_the_same_text_in_terminal_width(bench):
+def test_help_subcommand_prints_the_text_of_the_help_flag_wrapped_at_terminal_width_or_100_columns(bench):
     for words in ([], ["run"], ["runs", "list"], ["runs", "events"]):
         must(bench.call("help", *words).stdout == bench.call(*words, "--help").stdout, str(words))
     bench.call("help", "runz").expect(1)
@@ -139,7 +139,7 @@ def test_bash_completion_covers_every_subcommand_level(bench):
     must("doctor" in answers[-1] and not re.search("supervise|spawn|keep-cgroups", answers[-1]), answers[-1])
 
 
-def test_exec_passes_program_arguments_unchanged(bench):
+def test_exec_passes_program_arguments_unchanged_and_fails_if_its_stdout_cannot_be_written(bench):
     run, place = hold_sandbox(bench)
     for theirs in ("--json", "--format=json"):
         answer = bench.call("exec", run, *place, "--", "echo", theirs)
@@ -189,7 +189,7 @@ def curl_events(path, *texts):
         process.communicate()
 
 
-def test_curl_reaches_a_control_socket_below_a_long_path(bench):
+def test_curl_reaches_a_control_socket_with_a_path_over_107_bytes_by_the_path_of_runs_socket(bench):
     deep = bench.directory
     while len(deep) < 150:
         deep = os.path.join(deep, "a-directory-with-a-long-name")

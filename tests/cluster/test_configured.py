@@ -75,7 +75,7 @@ def test_configured_cluster_is_used_without_further_options(bench, nodes, config
     must(again["run_id"] == first["run_id"], json.dumps(again))
 
 
-def test_placement_in_a_task_uses_the_configured_cluster_and_an_option_overrides_a_setting(bench, configured):
+def test_task_with_placement_cluster_uses_the_configured_cluster_and_capability_option_overrides_the_file(bench, configured):
     path = os.path.join(bench.directory, "placed-task.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"goal": "Do it", "agent_command": "true", "placement": "cluster",

@@ -200,7 +200,7 @@ def submit_with_faults(world, steps, then):
     return rows
 
 
-def test_run_of_a_killed_submitter_goes_on_and_its_idempotency_key_takes_it_over_on_the_same_and_another_host(world, bench, steps):
+def test_run_of_a_killed_submitter_goes_on_and_the_same_idempotency_key_returns_it_on_any_host(world, bench, steps):
     rows = submit_with_faults(world, steps, "kill")
     for name, script, run in rows:
         again = world.submit(name, script, "--idempotency-key", name).expect(0)

@@ -80,7 +80,7 @@ def given_up(node):
     return [event["worked"]["error"] for event in node.events("worked") if event["worked"]["kind"] == "released"]
 
 
-def test_run_that_finds_a_full_queue_is_refused_and_does_not_run_later(world):
+def test_run_submitted_to_a_full_queue_is_refused_and_leaves_no_record(world):
     world.set_up("--queue-messages", "1", "--shrink")
     first = world.detached("queue", "echo a > a.txt", keys=NO_NODE)
     poll_until(lambda: world.records.messages() == 1, what="the first run has no message")
@@ -95,12 +95,12 @@ def test_run_that_finds_a_full_queue_is_refused_and_does_not_run_later(world):
     must(len(world.records.runs()) == 2, str(world.records.runs()))
 
 
-def test_run_for_a_queue_that_does_not_exist_leaves_no_record(world):
+def test_run_submitted_to_a_queue_that_does_not_exist_is_refused_and_leaves_no_record(world):
     world.submit("missing", "true", "--capability", "gpu", keys=NO_NODE).expect(125, "wp_codebox_cluster_not_set_up")
     must(not world.records.runs(), f"the refused run has a record: {world.records.runs()}")
 
 
-def test_input_that_is_removed_under_a_claimed_run_is_stored_again_and_the_node_waits_for_it(world):
+def test_input_removed_from_the_server_after_a_node_claimed_its_run_is_stored_again_and_the_run_ends(world):
     removed, mark = [], os.urandom(8).hex()
     with open(os.path.join(world.source("removed"), "mark.txt"), "w", encoding="utf-8") as file:
         file.write(mark)
@@ -123,7 +123,7 @@ def test_input_that_is_removed_under_a_claimed_run_is_stored_again_and_the_node_
     world.delivered(run)
 
 
-def test_full_record_stream_refuses_new_runs_and_the_end_of_a_present_one_waits_for_room(world):
+def test_full_record_stream_refuses_new_runs_and_a_claimed_run_ends_once_the_stream_has_room(world):
     world.set_up("--record-space", "1", "--shrink")
     node = world.nodes.nodes["one"]
     # Fills the stream after the claim is stored, so that it has no room for the end of the run.
@@ -200,7 +200,7 @@ def test_node_with_a_full_disk_gives_the_run_to_another_node(bench, environment,
         world.close()
 
 
-def test_runs_go_on_after_the_disk_of_the_server_was_full(bench, environment, warm):
+def test_run_ends_after_a_server_with_a_full_disk_has_room_and_is_started_again(bench, environment, warm):
     disk = f"{bench.directory}/server-disk"
     with small_disk(disk, 256):
         server = Nats(environment["CODEBOX_NATS_SERVER"], "disk", {"jetstream": {"store_dir": f"{disk}/data", "max_file_store": 2 << 30}})
@@ -224,7 +224,7 @@ def test_runs_go_on_after_the_disk_of_the_server_was_full(bench, environment, wa
 
 
 @pytest.mark.parametrize("way", ["killed", "stopped"])
-def test_submitter_that_stops_waiting_reports_that_the_run_may_go_on_and_gets_its_result_later(world, bench, way):
+def test_submitter_whose_server_is_killed_or_stopped_reports_that_the_run_may_go_on_and_gets_its_result_later(world, bench, way):
     node = world.nodes.nodes["one"].start()
     access = {"servers": [world.server.url], "submitter": "team"}
     placement = {"cluster": access, "capability": "default", "priority": "normal", "max_tries": 3,

@@ -65,7 +65,7 @@ def test_conformance_tests_of_the_bus_pass_on_three_servers(conformance, program
         cluster.close()
 
 
-def test_stopped_server_is_unreachable_within_the_limit_and_works_again(conformance, program):
+def test_call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_after_it_continues(conformance, program):
     one = Nats(program).start()
     try:
         conformance(1, "--exact", "call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_server_continues", STOP_URL=one.url, STOP_PID=one.pid)
@@ -122,7 +122,7 @@ def test_whole_run_is_denied_to_an_account_that_lacks_any_one_line_of_its_permis
 
         def whole_run(directory):
             environment = {**os.environ, "CODEBOX_NATS_ACCOUNTS": directory, "RUST_BACKTRACE": "0"}
-            words = [tests_of_the_bus, "--exact", "--nocapture", "accounts_have_the_rights_for_a_whole_run"]
+            words = [tests_of_the_bus, "--exact", "--nocapture", "accounts_of_submitter_and_node_have_the_rights_for_a_whole_run"]
             done = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
             with accounts.client("operator") as client:
                 for stream in ("T", "R", "O"):
@@ -262,7 +262,7 @@ def test_setup_creates_streams_once_and_keeps_those_that_a_later_setup_does_not_
     must(raised["updated"] == ["CODEBOX_R_one"], str(raised))
 
 
-def test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed(bench, server):
+def test_setup_that_lowers_a_stream_limit_without_shrink_option_is_refused_and_changes_nothing(bench, server):
     set_up(bench, server, "--submitter", "three").expect(0)
     lower = "--submitter", "three", "--submitter", "four", "--object-space", "16", "--object-size", "8"
     refused = set_up(bench, server, *lower).expect(1, "wp_codebox_cluster_conflict").json["error"]["message"]

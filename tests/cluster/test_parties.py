@@ -176,7 +176,7 @@ int gettimeofday(struct timeval *to, void *zone) {
 """
 
 
-def test_run_of_a_node_with_a_wrong_clock_is_taken_over_only_after_the_node_was_killed(bench, environment, warm):
+def test_run_of_a_node_with_a_wrong_clock_is_ended_by_another_node_only_after_the_node_was_killed(bench, environment, warm):
     if os.geteuid() != 0:
         skip_unless_root("only root can make a time namespace")
     world = World(bench, environment, ["ahead", "behind", "started", "plain"])

@@ -134,7 +134,7 @@ def test_secret_variable_is_set_for_the_agent_on_the_node_and_no_stored_file_has
     must(named > 0, "no file has the name of the secret: the search read nothing")
 
 
-def test_cancelled_run_ends_on_its_node_with_the_work_saved(bench, pair):
+def test_cancelled_run_on_a_node_ends_with_outcome_cancelled_and_a_bundle(bench, pair):
     run = detached(bench, pair, "echo half > half.txt; echo ready; exec sleep 600")
     await_output(bench, run)
     runs(bench, "cancel", run).expect(0)
@@ -167,7 +167,7 @@ def test_run_of_a_killed_node_is_repeated_by_another_one_and_ends_once(bench, al
     must([(claim["node"], claim["epoch"]) for claim in claims] == [("first", 1), ("second", 2)], json.dumps(claims))
 
 
-def test_task_whose_only_node_dies_ends_after_the_allowed_tries(bench, alone):
+def test_run_with_max_tries_1_ends_with_tries_exhausted_after_its_node_is_killed(bench, alone):
     node = alone.add("one")
     run = detached(bench, alone, "echo ready; exec sleep 600", "--max-tries", "1")
     await_output(bench, run)
@@ -201,7 +201,7 @@ def stored(server, stream):
         return client.request(f"$JS.API.STREAM.INFO.{stream}")["state"]["messages"]
 
 
-def test_collection_removes_records_and_stored_inputs_and_results_of_ended_runs_only(bench, alone):
+def test_cluster_gc_removes_records_and_stored_inputs_and_results_of_ended_runs_only(bench, alone):
     alone.add("one")
     run = detached(bench, alone, "echo a > a.txt")
     # Before the record is there, a collection finds inputs without a run, some of them half uploaded, and removes them.
@@ -238,7 +238,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_placement_with_an_unlisted_node_a_hold_or_a_missing_server_or_queue_is_refused(bench, pair, server, name):
+def test_placement_cluster_with_an_unlisted_node_a_hold_option_or_a_missing_server_or_queue_is_refused(bench, pair, server, name):
     words, status, code = REFUSED[name]
     default = {"--node-key": pair.placement()[6:], "--nats": ["--nats", server.url]}
     options = ["--placement", "cluster", "--submitter", "team"]

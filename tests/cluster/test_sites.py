@@ -73,7 +73,7 @@ def ended(site, run):
     return get(site, run)
 
 
-def test_task_on_a_node_answers_like_one_of_this_host_and_the_site_applies_its_bundle(site, nodes):
+def test_task_of_a_site_runs_on_a_node_and_returns_changes_that_the_site_applies(site, nodes):
     answer = site.run("echo '// changed on a node' >> sample.php", placement="cluster").expect(200).json
     # A call that takes longer than 20 seconds returns a handle instead of the result.
     run = answer.get("run_id") or answer["run"]["run_id"]

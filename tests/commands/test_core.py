@@ -306,5 +306,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_site_command_returns_its_expected_document(bench, case):
+def test_site_command_prints_the_expected_document_or_fails_with_the_expected_code(bench, case):
     case(bench)

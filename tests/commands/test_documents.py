@@ -186,11 +186,11 @@ GROUPS = [Group("documents", SITE, fixture=SLUG), Group("browser documents", BRO
 
 
 @pytest.mark.parametrize("case", cases(GROUPS))
-def test_result_document_is_valid_by_its_schemas(bench, case):
+def test_result_document_of_each_command_is_valid_against_its_own_and_its_public_schema(bench, case):
     case(bench)
 
 
-def test_every_supported_command_that_prints_a_document_is_run_or_has_a_reason_why_not():
+def test_every_supported_command_with_an_output_schema_is_run_by_a_step_or_listed_in_not_run():
     listed = json.loads(subprocess.run([os.environ["CODEBOX"], "commands", "--json"], check=True, capture_output=True, text=True).stdout)["commands"]
     documented = {row["id"] for row in listed if row["supported"] and row.get("outputSchema")}
     ran = {one.command for group in GROUPS for one in group.steps}
@@ -198,6 +198,6 @@ def test_every_supported_command_that_prints_a_document_is_run_or_has_a_reason_w
     must(not ran & set(NOT_RUN), f"named, but run: {sorted(ran & set(NOT_RUN))}")
 
 
-def test_table_invalid_names_only_existing_steps():
+def test_keys_of_the_table_invalid_are_names_of_existing_steps():
     names = {one.name for group in GROUPS for one in group.steps}
     must(set(INVALID) <= names, f"no such steps: {sorted(set(INVALID) - names)}")

@@ -470,5 +470,5 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS))
-def test_inspection_command_returns_its_expected_document(bench, case):
+def test_inspection_command_prints_the_expected_document_or_fails_with_the_expected_code(bench, case):
     case(bench)

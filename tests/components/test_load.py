@@ -12,7 +12,7 @@ READY = "add_filter( 'component_ready', '__return_true' );"
 PROBE = {"type": "filter", "name": "component_ready"}
 
 
-def test_component_is_read_only_and_not_captured(bench):
+def test_component_is_mounted_readonly_and_its_files_are_not_captured_as_changes(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     before = tree(one["source"])
     look = ("wp plugin is-active one && wp eval 'echo plugin_dir_path( WP_PLUGIN_DIR . \"/one/one.php\" );' && "
@@ -116,7 +116,7 @@ def test_component_target_that_overlaps_a_mount_is_refused(bench):
     run(bench, shell("true"), [one], mounts=other).expect("no_op")
 
 
-def test_component_whose_source_may_not_be_mounted_is_refused(bench):
+def test_component_with_a_denied_or_missing_source_or_an_invalid_or_repeated_slug_is_refused(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     paths = run.__globals__["SupervisorClient"](bench, "true").request["paths"]
     inside = {**paths, "allowed_roots": [bench.directory]}
@@ -136,7 +136,7 @@ def test_component_whose_source_may_not_be_mounted_is_refused(bench):
     run(bench, shell("true"), [one], policy=closed, mounts=[]).refused("wp_codebox_mount_denied", "component one")
 
 
-def test_components_load_and_run_an_ability_at_level_reduced(bench):
+def test_components_load_and_run_an_ability_at_isolation_level_reduced(bench):
     one = component(bench, "one", READY + ability("one/work", "file_put_contents( 'new.txt', 'x' ); return array( 'ok' => true );"), readiness_probe=PROBE)
     mu = component(bench, "base", "define( 'BASE_LOADED', plugins_url( 'x.css', __FILE__ ) );", load_as="mu-plugin", activate=None)
     checks = ["wp plugin is-active one", "wp eval 'exit( BASE_LOADED ? 0 : 1 );'"]

@@ -79,7 +79,7 @@ def test_provider_key_is_not_in_the_guest(bench):
         server.close()
 
 
-def test_without_network_preset_model_no_request_reaches_the_model(bench):
+def test_policy_without_the_network_preset_model_lets_no_request_reach_the_model(bench):
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
         closed = {**POLICY, "minimum_isolation": "full", "secrets": "connector-scoped"}

@@ -175,7 +175,7 @@ REFUSED = {
         lambda w: w.sandbox("create", "--profile", w.file("elsewhere.yaml", "id: a\nversion: 1.0.0\nextension: ext.compose-ssh\n"))),
     "wp_codebox_sandbox_not_found": Case("run_00", "`wp-codebox sandbox list` shows all", lambda w: w.sandbox("get", "run_00")),
     "wp_codebox_snapshot_not_found": Case('"none"', "`wp-codebox sandbox snapshots` lists all", lambda w: w.sandbox("remove-snapshot", "none")),
-    "wp_codebox_snapshot_invalid": Case("snap_11", "use another one", snapshot_invalid),
+    "wp_codebox_snapshot_invalid": Case("snap_11", "use another snapshot", snapshot_invalid),
     "wp_codebox_audit_failed": Case("the audit log", "check owner and free space of the state directory", audit_failed),
     "wp_codebox_forbidden": Case(
         "the policy allows no secrets", 'set "secrets": "connector-scoped"',
@@ -183,11 +183,11 @@ REFUSED = {
     "wp_codebox_secret_invalid": Case("UNSET_KEY", "export it first", lambda w: w.built_in("--model-key-env", "UNSET_KEY")),
     "wp_codebox_run_not_found": Case('"run_00"', "list the runs", lambda w: w.call("runs", "get", "run_00", *w.place)),
     "wp_codebox_tasks_missing": Case("No task", "give tasks", lambda w: w.task("agent-sandbox-batch", {"tasks": []})),
-    "wp_codebox_fanout_workers_missing": Case("No worker", "give workers", lambda w: w.fanout()),
-    "wp_codebox_fanout_worker_invalid": Case("Worker 0", "give an object with id and goal", lambda w: w.fanout("text")),
+    "wp_codebox_fanout_workers_missing": Case("No worker", 'give "workers"', lambda w: w.fanout()),
+    "wp_codebox_fanout_worker_invalid": Case("Worker 0", 'give an object with "id" and "goal"', lambda w: w.fanout("text")),
     "wp_codebox_fanout_worker_id_invalid": Case("Worker 0", "needs an id of up to 64 letters, digits,", lambda w: w.fanout({"id": "a b", "goal": "g"})),
     "wp_codebox_fanout_worker_id_duplicate": Case('the id "a"', "give each worker an id", lambda w: w.fanout({"id": "a", "goal": "g"}, {"id": "a", "goal": "g"})),
-    "wp_codebox_fanout_worker_goal_missing": Case('Worker "a"', "say in goal", lambda w: w.fanout({"id": "a"})),
+    "wp_codebox_fanout_worker_goal_missing": Case('Worker "a"', 'say in "goal"', lambda w: w.fanout({"id": "a"})),
     "wp_codebox_fanout_worker_dependency_invalid": Case(
         'depends on "b"', "name workers of this plan", lambda w: w.fanout({"id": "a", "goal": "g", "dependsOn": ["b"]})),
     "wp_codebox_fanout_concurrency_invalid": Case("concurrency", "must be a whole number from 1 to", lambda w: w.fanout({"id": "a", "goal": "g"}, concurrency=0)),
@@ -200,7 +200,7 @@ REFUSED = {
     "wp_codebox_artifact_not_found": Case(
         "the bundle /none", "name the directory of a bundle", lambda w: w.call("artifacts", "verify", "--bundle", "/none", *w.place[:2])),
     "wp_codebox_apply_not_found": Case('"apply_00"', "wp-codebox log shows the runs", lambda w: w.call("undo", "apply_00", *w.place)),
-    "wp_codebox_preview_unavailable": Case("another program listens on this port", "choose another port", preview_unavailable),
+    "wp_codebox_preview_unavailable": Case("another program listens on this port", "choose another address or port", preview_unavailable),
     "wp_codebox_sandbox_wrapper_missing": Case(
         "/none", "install it", lambda w: w.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/none")),
     "wp_codebox_sandbox_start_failed": Case(
@@ -483,35 +483,35 @@ WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
 BUS, NATS, RUNS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py", "tests/cluster/test_runs.py"
 ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_other_parties_are_denied_at_once",
-    "wp_codebox_cluster_not_set_up": f"{BUS}: cluster_that_is_not_set_up_is_reported",
+    "wp_codebox_cluster_not_set_up": f"{BUS}: submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up",
     "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code",
     "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room",
     "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_existing_records",
-    "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_bound_changes_nothing_unless_it_is_allowed",
+    "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_stream_limit_without_shrink_option_is_refused_and_changes_nothing",
     "wp_codebox_cluster_missing": f"{BUS}: watch_returns_the_present_record_each_change_and_its_removal",
     "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others",
-    "wp_codebox_cluster_tries_exhausted": f"{RUNS}: test_task_whose_only_node_dies_ends_after_the_allowed_tries",
+    "wp_codebox_cluster_tries_exhausted": f"{RUNS}: test_run_with_max_tries_1_ends_with_tries_exhausted_after_its_node_is_killed",
     "wp_codebox_cluster_node_untrusted": f"{RUNS}: result of a node that is not listed",
     "wp_codebox_cluster_result_invalid": "ext/crates/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",
     "wp_codebox_placement_unsupported": f"{RUNS}: held sandbox",
-    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: request_without_an_answer_fails_with_the_code_secret_source_gone",
+    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: unanswered_secret_request_fails_with_secret_source_gone_and_a_denied_one_with_cluster_denied",
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
     "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
     "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",
     "wp_codebox_wasi_tool_untrusted": f"{WASI_REGISTRY}: changed_module_and_files_that_other_users_may_write_are_refused",
-    "wp_codebox_wasi_registry_failed": f"{WASI_REGISTRY}: registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty",
+    "wp_codebox_wasi_registry_failed": f"{WASI_REGISTRY}: tool_registry_that_is_a_file_is_an_error_and_a_missing_tool_registry_is_empty",
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.
     "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_must_name_an_account_and_a_token_may_not_name_another_one",
     "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
     "wp_codebox_service_scope_missing": f"{SERVICE}/access.rs: token_creates_only_sandboxes_of_the_profiles_that_its_scopes_name",
-    "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",
-    "wp_codebox_service_method_not_allowed": f"{SERVICE}/bounds.rs: malformed_requests_are_refused_and_the_server_goes_on",
+    "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed",
+    "wp_codebox_service_method_not_allowed": f"{SERVICE}/bounds.rs: malformed_requests_are_refused_and_the_server_still_serves_requests",
     "wp_codebox_idempotency_conflict":
         f"{SERVICE}/sandboxes.rs: twenty_concurrent_requests_with_one_key_make_one_sandbox_and_another_body_is_a_conflict",
-    "wp_codebox_precondition_failed": f"{SERVICE}/sandboxes.rs: sandbox_lives_from_creation_over_exec_and_files_to_destruction",
-    "wp_codebox_service_request_too_large": f"{SERVICE}/bounds.rs: oversized_heads_and_bodies_are_refused_before_they_are_stored",
+    "wp_codebox_precondition_failed": f"{SERVICE}/sandboxes.rs: created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed",
+    "wp_codebox_service_request_too_large": f"{SERVICE}/bounds.rs: request_with_an_oversized_head_or_body_is_refused_with_status_431_or_413",
     "wp_codebox_service_request_timeout": f"{SERVICE}/bounds.rs: slow_clients_lose_their_connection_and_others_do_not_wait",
     "wp_codebox_service_rate_limited":
         f"{SERVICE}/access.rs: requests_beyond_the_rate_or_concurrency_of_a_token_are_refused_and_other_tokens_are_not",
@@ -519,7 +519,7 @@ ELSEWHERE = {
     # The runner of WASI tools, a program of its own.
     "wp_codebox_wasi_definition_invalid": f"{WASI}/modules.rs: definition_with_a_host_path_or_an_unknown_member_is_refused",
     "wp_codebox_wasi_digest_mismatch": f"{WASI}/modules.rs: module_that_differs_from_its_definition_is_refused",
-    "wp_codebox_wasi_module_invalid": f"{WASI}/modules.rs: file_that_is_no_command_module_is_refused",
+    "wp_codebox_wasi_module_invalid": f"{WASI}/modules.rs: file_that_is_not_a_valid_wasi_command_module_is_refused",
     "wp_codebox_wasi_import_refused": f"{WASI}/modules.rs: import_that_is_not_granted_is_refused_before_any_code_runs",
     "wp_codebox_wasi_compiled_refused": f"{WASI}/compiled.rs: compiled_code_that_another_user_could_have_written_is_refused",
     "wp_codebox_wasi_directory_refused": f"{WASI}/files.rs: directory_that_the_definition_does_not_allow_is_refused",
@@ -530,7 +530,7 @@ ELSEWHERE = {
     "wp_codebox_wasi_trap": f"{WASI}/limits.rs: traps_are_reported_with_their_name",
     "wp_codebox_wasi_exit_invalid":
         f"{WASI}/limits.rs: exit_statuses_0_to_123_are_passed_on_and_a_module_cannot_fake_an_error_of_the_runner",
-    "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_and_leaves_nothing",
+    "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_with_code_wasi_runner_failed",
     # Needs several hosts.
     "wp_codebox_route_no_capacity": "ext/crates/routing/tests/decisions.rs: request_that_only_busy_hosts_meet_fails_with_no_capacity",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
@@ -539,7 +539,7 @@ ELSEWHERE = {
     "wp_codebox_provider_credentials_unavailable": f"{CASES}/model-runs.php: a missing key is refused before a run starts",
     "wp_codebox_connector_credentials_unavailable":
         f"{CASES}/credentials.php: the first inherited connector with a provider is used, and an unusable connector refuses the task",
-    "wp_codebox_component_path_missing": "tests/components/test_load.py: test_component_whose_source_may_not_be_mounted_is_refused",
+    "wp_codebox_component_path_missing": "tests/components/test_load.py: test_component_with_a_denied_or_missing_source_or_an_invalid_or_repeated_slug_is_refused",
     "wp_codebox_runtime_task_request_invalid": "tests/components/test_task.py: test_missing_ability_is_refused_before_any_command_runs",
     "wp_codebox_runtime_task_failed": "tests/components/test_task.py: test_ability_agent_failure_fails_the_run_with_its_message",
     "wp_codebox_agent_bundle_import_failed": "tests/components/test_bundle.py: test_failed_agent_bundle_import_fails_the_run",
@@ -733,7 +733,7 @@ def test_problem_reported_by_a_successful_run_names_its_cause_and_the_next_step(
     judge(error, REPORTED[code], world)
 
 
-def test_every_code_of_the_table_is_provoked_here_or_by_the_listed_test():
+def test_every_error_code_of_codes_txt_has_a_case_here_or_occurs_in_the_test_listed_in_elsewhere():
     placed = [*REFUSED, *FAILED, *REPORTED, *ELSEWHERE]
     must(sorted(placed) == sorted(table()), f"without a case: {sorted(set(table()) - set(placed))}; twice or unknown: "
          f"{sorted(code for code in set(placed) if placed.count(code) > 1 or code not in table())}")

@@ -70,7 +70,7 @@ def test_change_with_a_php_syntax_error_is_not_applied(developer):
     must(developer.read() == PLUGIN, developer.read())
 
 
-def test_apply_of_a_bundle_of_another_directory_is_refused_unless_the_target_is_named(developer):
+def test_apply_of_a_run_of_another_directory_is_refused_without_the_option_to(developer):
     developer.call(*GOAL)
     run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     other = os.path.join(developer.home, "elsewhere")
@@ -112,7 +112,7 @@ def test_config_and_doctor_commands_print_their_reports_without_a_configuration_
     must({"state-dir"} <= {row["id"] for row in json.loads(state.stdout)["checks"]}, state.stdout)
 
 
-def test_configuration_file_with_an_unknown_member_is_refused_and_named(developer):
+def test_configuration_file_with_an_unknown_member_a_relative_path_or_an_array_is_refused(developer):
     path = os.path.join(developer.home, ".config/wp-codebox")
     os.makedirs(path)
     file = os.path.join(path, "config.json")

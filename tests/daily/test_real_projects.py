@@ -75,7 +75,7 @@ def test_failed_activation_prints_its_cause_and_every_command_succeeds_with_no_a
     must("plugin activate broken/broken.php" in error["message"] and "Fatal error" in error["data"]["output"], str(error))
 
 
-def test_programs_start_in_the_current_subdirectory_and_checks_in_the_project(developer, project):
+def test_programs_start_in_the_current_subdirectory_and_checks_in_the_project_root(developer, project):
     root = project("deep", {"deep.php": "<?php\n/*\nPlugin Name: Deep\n*/\n", "src/part.php": "<?php\n"})
     below = os.path.join(root, "src")
     developer.call("php", "-l", "part.php", cwd=below)

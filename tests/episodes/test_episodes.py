@@ -189,7 +189,7 @@ def test_value_that_looks_like_a_key_is_redacted_in_the_episode_trace(bench):
     must(tree(source) == before, "the source changed")
 
 
-def test_trace_of_an_ended_run_returns_sandbox_not_held(bench):
+def test_episode_trace_of_an_ended_or_unknown_run_and_an_invalid_ttl_are_refused(bench):
     ended = bench.agent("true").expect(0).result["run_id"]
     answer = bench.call("episode", "trace", ended, "--state", bench.state, "--site", bench.site, "--json")
     must(answer.exit != 0 and answer.code == "wp_codebox_sandbox_not_held", str(answer))

@@ -279,7 +279,7 @@ def test_of_two_concurrent_applies_one_is_refused_and_the_other_writes_all_its_f
     roll_back(site, runs[winner][0]).expect(200)
 
 
-def test_without_direct_apply_nothing_is_written_and_the_preflight_reports_no_adapter(site):
+def test_with_the_option_direct_apply_off_nothing_is_written_and_the_preflight_reports_no_adapter(site):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     site.wp("option", "update", "wp_codebox_direct_apply", "0")
@@ -360,7 +360,7 @@ def test_recovery_link_in_the_mail_expires_after_an_hour(site, mails):
 
 @pytest.mark.parametrize("victim", ("process", "worker"))
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_request_settles_the_change(site, operation, victim):
+def test_kill_during_a_change_leaves_the_old_or_the_new_files_and_a_later_request_records_its_end(site, operation, victim):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
     after = before.replace("helo", "hello")
@@ -412,7 +412,7 @@ def held_check(site):
 
 
 @pytest.mark.parametrize("victims", (("process",), ("worker",), ("worker", "process")), ids="+".join)
-def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_process_survives_and_the_end_is_recorded(site, held_check, victims):
+def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_process_survives(site, held_check, victims):
     held, go = held_check
     hold = site.path("tags", "hold")
     before = read(site)
@@ -497,7 +497,7 @@ def options_of_change(site):
 
 
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_next_request_removes_mark_and_locks_left_by_a_request_killed_before_each_of_its_writes_to_them(site, options_of_change, operation):
+def test_next_request_removes_running_change_mark_and_updater_locks_left_by_a_request_killed_before_any_write_to_them(site, options_of_change, operation):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]
@@ -574,7 +574,7 @@ def test_applied_change_of_a_discarded_bundle_can_still_be_rolled_back(site):
     must(audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 2)))
 
 
-def test_uninstalling_the_plugin_deletes_the_old_files_of_applied_changes_only_if_the_setting_says_so(site):
+def test_uninstalling_the_plugin_deletes_journals_of_applied_changes_only_if_the_option_forget_changes_is_on(site):
     journal = os.path.join(site.site_directory(), "applies", str(site.account.pw_uid), "done")
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)

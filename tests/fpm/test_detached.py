@@ -231,7 +231,7 @@ def test_detached_run_survives_a_php_fpm_reload(world):
     world.await_cleanup([run])
 
 
-def test_killed_supervisor_of_a_detached_run_is_recorded_as_failed(world):
+def test_detached_run_with_a_killed_supervisor_is_recorded_as_failed(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
     family = world.await_agents()
     runner = next(pid for pid in family if " supervise" in command(pid))

@@ -335,7 +335,7 @@ def test_killed_supervisor_is_an_error_and_the_next_call_records_the_run_as_ende
     must(world.lease_is_free(run), "the lease is still held")
 
 
-def test_runner_socket_supervisor_is_not_a_child_of_php_fpm(world):
+def test_with_a_runner_socket_the_supervisor_is_a_child_of_the_service_and_not_of_php_fpm(world):
     service, path = world.socket()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait")
@@ -357,7 +357,7 @@ def test_runner_socket_supervisor_is_not_a_child_of_php_fpm(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_root_runner_service_gives_guests_their_own_uid(world):
+def test_root_runner_service_runs_guests_with_another_uid_for_identity_own_and_the_owners_uid_for_shared(world):
     owner = os.stat(world.state).st_uid
     _service, path = world.socket("root")
     for identity, other in (("own", True), ("shared", False)):

@@ -15,7 +15,7 @@ from harness import must, poll_until
 from harness.processes import children, parent, sockets
 
 
-def test_rest_block_of_the_quick_start_returns_the_changed_file(world):
+def test_curl_command_of_the_quick_start_returns_the_changed_file(world):
     with open(os.path.join(os.path.dirname(__file__), "../../docs/quick-start.md"), encoding="utf-8") as file:
         block = re.search(r"```bash\n(curl .*?)```", file.read(), re.S)[1]
     call = {"LOGIN": "admin", "PASSWORD": world.passwords["admin"], "SITE": f"http://127.0.0.1:{world.port}"}
@@ -122,7 +122,7 @@ def test_user_at_max_groups_gets_429_while_other_users_batches_and_runs_start(wo
     world.await_cleanup()
 
 
-def test_large_input_and_output_pass_through_http(world):
+def test_large_input_and_output_pass_through_http_and_a_body_over_the_nginx_limit_returns_413(world):
     context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
     script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
     answer = world.run(script, context=context).expect(200).json

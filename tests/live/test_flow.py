@@ -249,7 +249,7 @@ def test_killed_exec_client_does_not_signal_end_of_input_to_its_program(bench):
     assert shell(bench, run, "cat flow-got flow-whole") == "allwhole\n"
 
 
-def test_malformed_stdin_message_ends_the_program(bench):
+def test_malformed_stdin_message_or_more_stdin_than_granted_ends_the_program(bench):
     run = bench.sandbox()
     cut = json.dumps(stdin(b"lost")).encode()[:-9]
     for bad in ({"type": "stdin", "base64": "!!"}, b'"x"\n', cut + json.dumps(stdin(b"next")).encode() + b"\n", {"type": "stdin"}):

@@ -84,6 +84,7 @@ def quiet(site):
     must(not lines, "debug.log:\n" + "\n".join(lines[:10]))
 
 
+# `provisioned` is the WordPress in the directory CODEBOX_WORDPRESS; a version number is a package of Debian.
 def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_sqlite(world):
     whole_path(world, "provisioned", "sqlite")
 
@@ -93,12 +94,12 @@ def test_task_review_and_apply_succeed_on_provisioned_wordpress_with_mariadb(wor
     whole_path(world, "provisioned", "mariadb")
 
 
-def test_task_review_and_apply_succeed_on_debian_wordpress_with_mariadb(world):
+def test_task_review_and_apply_succeed_on_wordpress_7_1_of_debian_with_mariadb(world):
     whole_path(world, "7.1", "mariadb")
 
 
 @pytest.mark.matrix
-def test_task_review_and_apply_succeed_on_debian_wordpress_with_sqlite(world):
+def test_task_review_and_apply_succeed_on_wordpress_7_1_of_debian_with_sqlite(world):
     whole_path(world, "7.1", "sqlite")
 
 

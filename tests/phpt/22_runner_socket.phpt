@@ -103,7 +103,7 @@ wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on th
 wp_codebox_runner_unavailable wp_codebox.runner_socket: no process listens on the socket DIR/file; start its service (`systemctl restart wp-codebox.socket`), or set wp_codebox.runner_socket to an empty text to let PHP start the runner
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket must be an absolute path without `.` and `..` segments; set it in php.ini
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket path (121 bytes, at most 107); set a shorter path in php.ini
-wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/deaf did not accept the connection within 5 seconds; check its service
+wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/deaf did not accept the connection within 5 seconds; check the service that listens on it
 bool(true)
 owner of the socket
 wp_codebox_runner_unavailable wp_codebox.runner_socket: the socket DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; start the right service

@@ -73,7 +73,7 @@ def test_preview_keeps_its_address_and_shows_the_restored_or_fresh_site_after_re
     must(preview["status"] == "open" and preview["localUrl"] == f"http://127.0.0.1:{port}", str(preview))
 
 
-def test_preview_and_browser_are_refused_at_level_reduced(bench):
+def test_preview_and_browser_are_refused_at_isolation_level_reduced(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (

@@ -87,7 +87,7 @@ def test_preview_visitor_can_log_in(bench):
     must(outside.status == 302, f"the control: {outside}")
 
 
-def test_rest_method_override_header_deletes_a_post(bench):
+def test_preview_passes_the_rest_method_override_header_on_so_that_a_post_is_deleted(bench):
     """The block editor sends DELETE as POST with X-HTTP-Method-Override. Without the header the request updates the post."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)

@@ -121,7 +121,7 @@ def test_recipe_step_that_repeats_past_max_iterations_fails(bench):
     must("max-iterations-exhausted" in document["error"]["message"], str(document["error"]))
 
 
-def test_missing_or_invalid_declared_artifact_fails_the_run(bench):
+def test_missing_required_or_invalid_declared_artifact_fails_the_run(bench):
     secret = "sk-" + "A1b2C3d4" * 6
     step = php(f"file_put_contents( '/tmp/a.json', '{{\"schema\":\"x/v1\"}}' ); file_put_contents( '/tmp/b.json', 'no json' ); file_put_contents( '/tmp/c.txt', 'OPENAI_API_KEY={secret}' );")
     good = [{"name": "a", "type": "report", "path": "/tmp/a.json", "payloadSchema": "x/v1"}]

@@ -34,7 +34,7 @@ def test_recipe_with_a_command_outside_the_callers_policy_is_refused(bench):
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
 
 
-def test_steps_accept_code_files_separate_words_of_a_command_line_and_a_target_command(bench):
+def test_recipe_steps_accept_a_code_file_a_command_line_in_several_args_and_a_target_command(bench):
     steps = [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]},
              {"command": "wordpress.wp-cli", "args": ["command=wp option", "get", "blogname", "--format=json"]},
              {"command": "command-agent-run", "args": ["command=wordpress.wp-cli", 'args-json=["command=option get blogname"]']},
@@ -113,7 +113,7 @@ def test_change_outside_writable_roots_is_reported_and_with_strict_fails_the_run
             must(check_failed_document(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
 
 
-def test_workspace_policy_check_reports_violations(bench):
+def test_workspace_policy_check_reports_violations_and_refuses_a_repository_with_a_clean_filter(bench):
     root = os.path.join(bench.directory, "checked")
     os.makedirs(os.path.join(root, "docs"))
     for name in ("docs/a.md", "src.php"):

@@ -89,7 +89,7 @@ def test_taken_id_of_a_seeded_user_fails_the_run_with_block_and_is_reported_as_m
     must(len(preferred.json["siteSeeds"][0]["moved"]) == 1, str(preferred.json["siteSeeds"]))
 
 
-def test_seed_of_another_format_needs_a_plugin_that_imports_it(bench):
+def test_site_seed_of_a_format_other_than_json_fails_without_a_plugin_that_imports_it(bench):
     fixture = "Title A\nTitle B\n"
     without = seed_of(bench, "format-without", fixture, None, format="lines")
     must(without.exit == 1 and "no plugin of the guest imports the format lines" in recipes.executions(without, "seed")[0]["stderr"], str(without))
@@ -119,7 +119,7 @@ def dump_of(bench, name, text):
     return recipes.run(bench, path)
 
 
-def test_statement_that_the_database_cannot_run_is_named_with_its_line(bench):
+def test_database_dump_with_a_statement_that_cannot_run_fails_with_the_line_of_the_statement(bench):
     good = "CREATE TABLE a (id int);\nINSERT INTO a VALUES (1);\n"
     dump_of(bench, "statement-good", good).expect(0)
     for name, text, line, why in [
@@ -133,7 +133,7 @@ def test_statement_that_the_database_cannot_run_is_named_with_its_line(bench):
         must(answer.json["fixtureDatabases"][0]["status"] == "failed", str(answer.json["fixtureDatabases"]))
 
 
-def test_plain_secret_reaches_the_guest_but_no_log_or_bundle(bench):
+def test_secret_env_value_reaches_the_guest_but_no_output_log_or_bundle(bench):
     secret = "plain-secret-of-the-suite-4712"
     path = recipes.write(bench, "plain-secret", [recipes.php("$v = getenv( 'FOO_TOKEN' ); echo $v, ' ', strlen( $v );")], inputs={"secretEnv": ["FOO_TOKEN"]})
     answer = recipes.run(bench, path, environment={"FOO_TOKEN": secret}).expect(0)

@@ -19,7 +19,7 @@ def snapshot(bench):
     return found[0]
 
 
-def test_snapshot_of_a_site_becomes_a_package_whose_blueprint_sets_up_the_site(bench, snapshot):
+def test_replay_package_of_a_snapshot_has_a_blueprint_that_sets_up_the_same_site(bench, snapshot):
     out = os.path.join(bench.directory, "package")
     call = lambda *more: bench.call("materialize-replay-package", "--snapshot", snapshot, "--output", out, *more, "--json")
     package = call("--landing-page", "/wp-admin/", "--snapshot-ref", "snap_1").expect(0).json

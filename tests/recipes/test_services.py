@@ -222,7 +222,7 @@ def test_phpunit_of_a_plugin_runs_on_mariadb_only_with_a_mysql_service(bench):
         must(why in answer.json["error"]["message"], f"{answer}")
 
 
-def test_services_are_refused_at_level_reduced(bench):
+def test_services_are_refused_at_isolation_level_reduced(bench):
     asked = ["--command", "wordpress.wp-cli", "--arg", "command=option get home", *policy()]
     refused = run_without_userns(bench, "--service", "mysql", *asked)
     must(refused.exit == 125 and "wp_codebox_isolation_unavailable" in refused.stdout, f"{refused}")

@@ -50,7 +50,7 @@ def printed(answer):
     return json.loads(recipes.executions(answer, "steps")[-1]["stdout"])
 
 
-def test_plugin_recipe_with_mounts_packages_and_overlays_at_many_paths_runs(bench):
+def test_plugin_recipe_with_mounts_packages_and_overlays_runs_and_a_mount_in_a_system_directory_is_refused(bench):
     inputs = {
         "workspaces": [{"target": "//workspace//tool/", "seed": {"type": "directory", "source": "./tool"}}],
         "mounts": [{"source": "./harness", "target": "/harness"}, {"source": "./must", "target": f"//wordpress//wp-content/mu-plugins/"},
@@ -95,7 +95,7 @@ is_file( WPMU_PLUGIN_DIR . '/wp-codebox-guest.php' ), file_get_contents( WP_PLUG
         must([(row["code"], row["path"]) for row in refused] == [("invalid-sandbox-path", "$.inputs.mounts[0].target")], str(refused))
 
 
-def test_theme_recipe_installs_packages_of_a_blueprint_from_the_host(bench):
+def test_blueprint_installs_plugins_and_themes_of_the_host_and_a_plugin_of_wordpress_org_is_refused_by_default(bench):
     files(bench, "theme", {"own/style.css": "/*\nTheme Name: Own\n*/", "own/index.php": "<?php",
                            "packed.zip": zipped({"packed/packed.php": plugin("Packed", "define( 'BY_PACKED', 1 );")}), "mounted/again.zip": zipped({"again/again.php": plugin("Again")})})
     steps = [{"step": "login", "username": "admin", "password": "password"},
@@ -156,7 +156,7 @@ def test_multisite_recipe_with_overlay_and_distribution_runs(bench):
     must([row["status"] for row in answer.json["declaredArtifacts"]] == ["collected"], str(answer.json["declaredArtifacts"]))
 
 
-def test_seeded_recipe_imports_content_and_a_database_dump(bench):
+def test_recipe_imports_wxr_content_a_database_dump_and_sql_of_a_blueprint(bench):
     dump = """-- A dump of MySQL.
 /*!40101 SET NAMES utf8mb4 */;
 LOCK TABLES `wp_options` WRITE;

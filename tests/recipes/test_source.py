@@ -65,7 +65,7 @@ def test_recipe_git_setting_selects_history_baseline_or_no_repository_per_mount(
     must([(row["code"], row["path"]) for row in issues] == [("invalid-recipe", "$.inputs.mounts[0].git")], f"{issues}")
 
 
-def test_zip_archive_is_installed_as_plugin(bench):
+def test_zip_archive_is_installed_as_plugin_and_refused_with_a_wrong_sha256(bench):
     path = archive(bench, "zip", [("packed/packed.php", PLUGIN), ("packed/lib/a.php", "<?php\n")])
     with open(path, "rb") as file:
         sha256 = hashlib.sha256(file.read()).hexdigest()

@@ -114,7 +114,7 @@ def test_example_recipe_workspace_patch_applies_to_its_source(bench):
     must(os.path.isfile(os.path.join(directory, "site/report.json")), "the patch did not make the file")
 
 
-def test_example_recipe_services_stores_an_order_and_captures_its_mail(bench):
+def test_example_recipe_services_starts_mysql_http_and_smtp_services_and_stores_an_order(bench):
     answer, _, _ = worked(bench, "services")
     must([row["kind"] for row in answer.json["managedRuntimeServices"]] == ["mysql", "http", "smtp"], f"{answer.json['managedRuntimeServices']}")
 

@@ -76,7 +76,7 @@ def test_checkpoint_restores_files_and_database(bench):
     must(seen == {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n", "later.txt": b"later\n"}, f"{seen}")
 
 
-def test_checkpoint_command_with_unknown_existing_or_invalid_arguments_returns_a_failure_document(bench):
+def test_checkpoint_command_with_an_unknown_or_existing_name_or_invalid_argument_returns_a_failure_document(bench):
     _, result = commands(bench, checkpoint("restore", "name=none"))
     must(result["outcome"] == "failed", f"{result['outcome']}")
     answer = json.loads(printed(result, 0))

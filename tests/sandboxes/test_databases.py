@@ -49,7 +49,7 @@ def test_snapshot_of_a_sandbox_on_mariadb_restores_its_data_also_after_the_serve
         remove_snapshots(bench)
 
 
-def test_two_sandboxes_at_once_do_not_see_each_others_data(bench):
+def test_two_sandboxes_on_mariadb_at_once_do_not_see_each_others_data(bench):
     one, other = on_mariadb(bench), on_mariadb(bench)
     try:
         one.wp("option update mine one")

@@ -72,7 +72,7 @@ def test_sandbox_restored_from_a_snapshot_has_its_files_and_database_and_bundles
     must(found == CHANGED, f"{found}")
 
 
-def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
+def test_snapshot_that_was_tampered_with_or_whose_source_changed_is_refused_and_the_sandbox_continues(bench):
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo first > plugin.php")

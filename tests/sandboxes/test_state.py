@@ -484,7 +484,7 @@ def fill_disk(path):
             pass
 
 
-def test_snapshot_at_level_reduced_is_refused(bench):
+def test_snapshot_and_restore_are_refused_at_isolation_level_reduced(bench):
     remove_snapshots(bench)
     path = os.path.join(bench.directory, "profile-reduced.yaml")
     with open(profile(bench), encoding="utf-8") as file:
@@ -562,7 +562,7 @@ def test_sandbox_create_returns_its_preview_url(bench):
     box.do("destroy").expect(0)
 
 
-def test_restored_snapshot_hides_git_directories(bench):
+def test_guest_restored_from_a_snapshot_sees_its_own_git_directory_and_none_of_the_source(bench):
     remove_snapshots(bench)
     source = repository(bench)
     box = Sandbox(bench, source)

@@ -84,7 +84,7 @@ def test_members_of_the_socket_group_need_a_token_and_other_users_cannot_connect
             one.close()
 
 
-def test_token_without_the_scope_cannot_learn_that_a_sandbox_exists(service):
+def test_token_for_another_profile_cannot_learn_that_a_sandbox_exists(service):
     service.profile("profile.other")
     mine = service.token("sandboxes:create@profile.other", "sandboxes:read@profile.other", "sandboxes:exec", "files:read", "files:write", actor="agt:mine")
     same = service.token("sandboxes:create@profile.test", "sandboxes:read@profile.test", actor="agt:same")

@@ -15,7 +15,7 @@ SANDBOXES, READERS = 8, 4
 READS = 4000 if os.environ.get("CODEBOX_RECORD") else 400
 
 
-def test_reads_are_answered_beside_eight_running_sandboxes(service):
+def test_parallel_api_reads_return_200_while_programs_run_in_eight_sandboxes(service):
     made = [service.create(wait=None)["id"] for _ in range(SANDBOXES)]
     for sandbox in made:
         service.await_state(sandbox, "ready", "active")

@@ -143,7 +143,7 @@ class Client(threading.Thread):
         return None
 
 
-def test_nothing_acknowledged_is_lost_when_server_and_supervisors_are_killed(bench, service):
+def test_no_acknowledged_creation_or_deletion_of_a_sandbox_is_lost_when_server_and_supervisors_are_killed(bench, service):
     one = Service(bench, "killed", like=prepared(service)).start()
     try:
         choice, stop = random.Random(4711), threading.Event()

@@ -8,7 +8,7 @@ from harness.systemd import Machine, command
 from service import Service, supervisor
 
 
-def test_units_start_sandboxes_as_units_of_their_own_that_survive_a_restart_of_the_service(bench, service):
+def test_systemd_service_starts_sandboxes_as_units_of_their_own_that_survive_its_restart(bench, service):
     service.delete(f"/v1/sandboxes/{service.create()['id']}")
     one = Service(bench, "booted", like=service)
     one.socket = os.path.join(one.state, "service", "api.sock")

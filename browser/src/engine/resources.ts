@@ -18,7 +18,7 @@ export async function loadResources( blueprint: Blueprint ): Promise< ReadyStep[
 	};
 	for ( const field of Object.keys( blueprint ) ) {
 		if ( ! ignored.has( field ) && ! [ 'login', 'siteOptions', 'plugins', 'steps' ].includes( field ) ) {
-			throw new EngineError( 'wp_codebox_browser_step_unsupported', `The blueprint field ${ JSON.stringify( field ) } is not supported.`, 'Remove it, or use steps.' );
+			throw new EngineError( 'wp_codebox_browser_step_unsupported', `The blueprint field ${ JSON.stringify( field ) } is not supported.`, 'Remove the field, or give its content as entries of "steps".' );
 		}
 	}
 	if ( undefined !== blueprint.siteOptions ) {

@@ -43,7 +43,7 @@ function advice( code: string ): string {
 			return i18n.__( 'Delete data of websites in the settings of the browser, then reload the page.', 'codebox' );
 		case 'wp_codebox_browser_asset_missing':
 		case 'wp_codebox_browser_asset_hash_mismatch':
-			return i18n.__( 'Ask an administrator to install the files of browser sessions again.', 'codebox' );
+			return i18n.__( 'Ask an administrator to install the files that browser sessions need again.', 'codebox' );
 		case 'wp_codebox_browser_boot_timeout':
 			return i18n.__( 'Reload the page. Close other pages first when the machine is busy.', 'codebox' );
 		case 'wp_codebox_browser_session_expired':

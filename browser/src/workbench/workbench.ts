@@ -115,7 +115,7 @@ export class Workbench {
 			await this.claim();
 			const blueprint = await hydrate( this.settings );
 			const { startPlaygroundWeb } = await this.load( this.settings.client_module_url ).catch( () => {
-				throw new EngineError( 'wp_codebox_browser_asset_missing', i18n.__( 'A file of the browser sessions is missing on this site.', 'codebox' ) );
+				throw new EngineError( 'wp_codebox_browser_asset_missing', i18n.__( 'A file that browser sessions need is missing on this site.', 'codebox' ) );
 			} );
 			const client = await startPlaygroundWeb( {
 				iframe: this.frame.iframe,
@@ -356,7 +356,7 @@ export class Workbench {
 				'ul',
 				{ class: 'ul-disc' },
 				el( 'li', {}, i18n.__( 'REST requests and AJAX, so also the block editor', 'codebox' ) ),
-				el( 'li', {}, i18n.__( 'cookies and storage of scripts beyond the page that is shown', 'codebox' ) ),
+				el( 'li', {}, i18n.__( 'cookies, and data that a script stores for the next page', 'codebox' ) ),
 				el( 'li', {}, i18n.__( 'requests to other hosts, such as updates, mail and avatars', 'codebox' ) )
 			),
 			el( 'p', {}, i18n.__( 'Pages, forms, the dashboard and edited styles and scripts work. An administrator can configure a separate host, on which REST and the block editor work as well.', 'codebox' ) ),

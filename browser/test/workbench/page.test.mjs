@@ -369,7 +369,7 @@ test( 'a refused blueprint, a missing module and a page without a session are se
 	await refused.page.getByText( 'Open a new browser session from the page of the plugin, theme or bundle.' ).waitFor();
 	await refused.close();
 	const missing = await open( { settings: { client_module_url: '/none.js' }, ready: false } );
-	await missing.page.locator( '.wp-codebox-cover', { hasText: 'A file of the browser sessions is missing on this site.' } ).waitFor();
+	await missing.page.locator( '.wp-codebox-cover', { hasText: 'A file that browser sessions need is missing on this site.' } ).waitFor();
 	await missing.close();
 	const empty = await open( { settings: { roots: [] }, ready: false } );
 	await empty.page.getByText( 'This page has no browser session.' ).waitFor();

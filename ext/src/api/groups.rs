@@ -189,7 +189,7 @@ impl Fanout {
         guard(|| {
             let sources = real_sources(sources.object("sources")?)?;
             let files: Vec<ChangedFile> = serde_json::from_value(files.value("files")?)
-                .map_err(|e| invalid(format!("files must be a list of changed files: {e}")))?;
+                .map_err(|e| invalid(format!("\"files\" must be a list of changed files: {e}")))?;
             self.at(&id, |state, at| {
                 let touched = rules::touched_files(&files, |target| sources.get(target).cloned());
                 state.touched.entry(at).or_default().extend(touched);

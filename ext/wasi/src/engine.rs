@@ -73,6 +73,7 @@ impl Hasher for KeyHasher {
 mod tests {
     use super::*;
 
+    /// Compiled code can be loaded only by a runner with the same engine key.
     #[test]
     fn engine_key_is_a_file_name_with_the_version_and_the_same_each_time() {
         let first = key(&engine().unwrap());

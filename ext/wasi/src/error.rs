@@ -149,11 +149,11 @@ impl RunnerError {
             Self::Digest { expected, found } => body
                 .with("expected", expected.as_str())
                 .with("found", found.as_str())
-                .hint("add the tool again, with the module that belongs to the definition"),
+                .hint("register the tool again (`wp-codebox tools add`), with the module that belongs to the definition"),
             Self::Import { import } => body.with("import", import.as_str()).hint(
                 "build the tool without this import; docs/wasi-tools.md lists what tools may use",
             ),
-            Self::Compiled { .. } => body.hint("compile the module again with this runner"),
+            Self::Compiled { .. } => body.hint("compile the module again with `compile` of this version of wp-codebox-wasi"),
             Self::Directory { guest, .. } => body.with("guest", guest.as_str()),
             Self::Input { limit } | Self::Memory { limit } | Self::Output { limit } => {
                 body.with("limit", *limit)

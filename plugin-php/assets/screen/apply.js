@@ -20,7 +20,7 @@
 		const ours = /^(wp_codebox_|rest_ability_|rest_cookie_|rest_forbidden|rest_invalid_|ability_)/.test( error.code );
 		return ours && ! UNKNOWN.includes( error.code )
 			? unchanged()
-			: __( 'It is not known whether files were written; look at the target before you go on.', 'codebox' );
+			: __( 'It is not known whether files were written; check the target directories before you go on.', 'codebox' );
 	}
 
 	/**
@@ -86,7 +86,7 @@
 		const health = result.health || {};
 		const good = false !== answer.success && 'failed' !== result.status;
 		const direct = DIRECT === result.adapter && result.message;
-		let said = __( 'The decision was handed to a plugin of the site.', 'codebox' );
+		let said = __( 'The approval was handed to the plugin of this site that applies changes.', 'codebox' );
 		if ( direct && 'worse' === health.status ) {
 			// The message of the server repeats every page; the table below has them.
 			said = Array.isArray( result.conflicts ) && result.conflicts.length
@@ -193,7 +193,7 @@
 				fileList( Object.values( preflight.targets || {} ) ),
 				...nodes,
 				...origin.nodes,
-				el( 'p', {}, __( 'Valid only for the manifest that was just verified:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
+				el( 'p', {}, __( 'The approval is valid only for the bundle whose manifest was just verified. SHA-256 of the manifest:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
 			],
 			confirm: __( 'Approve and apply', 'codebox' ),
 			boxes: [ box, origin.box ].filter( Boolean ),

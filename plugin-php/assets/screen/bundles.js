@@ -101,7 +101,7 @@
 		}
 		return notice(
 			'error',
-			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'The data below comes from the bundle itself and is not verified.', 'codebox' ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'The verification of this bundle failed. The bundle cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'The data below comes from the bundle itself and is not verified.', 'codebox' ) ),
 			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
 		);
 	}
@@ -164,7 +164,7 @@
 				loaded = true;
 				if ( null === patch ) {
 					body.replaceChildren(
-						el( 'p', {}, row && row.omitted ? __( 'This diff is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'codebox' ) : __( 'The bundle has no text diff of this file.', 'codebox' ) )
+						el( 'p', {}, row && row.omitted ? __( 'This diff is too large for the browser. Read it with the command "wp codebox artifacts diff", or download the bundle.', 'codebox' ) : __( 'The bundle has no text diff of this file.', 'codebox' ) )
 					);
 					return;
 				}

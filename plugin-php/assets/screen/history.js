@@ -87,7 +87,7 @@
 		const names = new Map( entries.map( ( entry ) => [ entry.path, entry.relativePath ] ) );
 		const rows = Array.isArray( answer.history ) ? [ ...answer.history ].reverse() : [];
 		const list = table(
-			__( 'Decisions, applies and roll backs of this bundle', 'codebox' ),
+			__( 'Decisions about this bundle, and files applied and taken back', 'codebox' ),
 			[ __( 'When', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
 			rows.map( ( row ) => [ time( row.time ), badge( ...event( row ) ), who( row ), files( row, names ), details( row ) ] )
 		);
@@ -124,7 +124,7 @@
 		const rows = Array.isArray( answer.history ) ? answer.history : [];
 		const gone = discarded( rows );
 		const entries = table(
-			__( 'Decisions, applies and roll backs', 'codebox' ),
+			__( 'Decisions, and files applied and taken back', 'codebox' ),
 			[ __( 'When', 'codebox' ), __( 'Bundle', 'codebox' ), __( 'What', 'codebox' ), __( 'Who', 'codebox' ), __( 'Files', 'codebox' ), __( 'Details', 'codebox' ) ],
 			rows.map( ( row ) => [ time( row.time ), bundle( row, gone ), badge( ...event( row ) ), who( row ), files( row, new Map() ), details( row ) ] )
 		);

@@ -141,7 +141,7 @@ final class IsolationHealth {
 		return match ( $level ) {
 			'full'    => HealthResult::of( 'wp_codebox_isolation', 'good', __( 'Agents run fully isolated', 'codebox' ), $found, $fixes ),
 			'reduced' => HealthResult::of( 'wp_codebox_isolation', 'recommended', __( 'Agents can only run with reduced isolation', 'codebox' ), $found, $fixes ),
-			default   => HealthResult::of( 'wp_codebox_isolation', 'critical', __( 'This host cannot isolate agents, so none is run', 'codebox' ), $found, $fixes ),
+			default   => HealthResult::of( 'wp_codebox_isolation', 'critical', __( 'This host cannot isolate agents, so no agent is run', 'codebox' ), $found, $fixes ),
 		};
 	}
 }

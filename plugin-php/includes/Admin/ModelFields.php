@@ -80,7 +80,7 @@ final class ModelFields {
 	/** Prints the field of the model providers that the administrator adds, as JSON. */
 	public function providers(): void {
 		$stored = $this->settings->providers();
-		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'A JSON object with one entry for each provider: its id, and an object with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Do not enter a key here.', 'codebox' ) );
+		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'A JSON object with one entry for each provider: its id, and an object with "api" (openai-chat or anthropic-messages) and "base_url", with "key_env" or "connector" if the provider needs a key, and optionally with "models", "context_tokens", "max_output_tokens" and "prices". A key goes only to a host that the operator allows for it. The help of this page has an example. Do not enter a key here.', 'codebox' ) );
 	}
 
 	/** Prints the field of the built-in agent's instructions. */

@@ -72,7 +72,7 @@ final class SettingsForm {
 
 	/** Prints the text above the agent fields: what an agent is. */
 	public function about_agents(): void {
-		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'codebox' ) );
+		$this->paragraph( __( 'Programs inside the sandbox that a task may name as its agent. To add one, fill in the empty row; to remove one, empty its name and its command line.', 'codebox' ) );
 	}
 
 	/** Prints the text above the limit fields: how limits are enforced. */
@@ -120,7 +120,7 @@ final class SettingsForm {
 	/** Prints the field of the default agent. */
 	public function default_agent(): void {
 		$stored = $this->settings->stored( Settings::DEFAULT_AGENT );
-		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'codebox' ) );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name an agent, or gets the built-in agent when there is a model', 'codebox' ) );
 		foreach ( AgentChoice::names( $this->settings ) as $name ) {
 			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
 		}
@@ -178,7 +178,7 @@ final class SettingsForm {
 	/** Prints the field of component contracts: plugins that every sandbox loads. */
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
-		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'Plugins that every sandbox needs beside the code under change: a JSON list of objects with a slug.', 'codebox' ) );
+		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'Plugins that every sandbox loads beside the code that the agent changes: a JSON list of objects with a "slug".', 'codebox' ) );
 	}
 
 	/**

@@ -59,27 +59,27 @@ final class SettingsHelp {
 					/* translators: %s: example. */
 					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
 					__( 'The operator says in php.ini which key goes to which host (wp_codebox.provider_keys = "OWN_API_KEY@models.example") and which models may be on this machine or in its private network (wp_codebox.private_models = "10.0.0.5:11434"); or in wp-config.php with the constants WP_CODEBOX_PROVIDER_KEYS (name to host) and WP_CODEBOX_PRIVATE_MODELS (list). The built-in providers keep their address and key; an entry with the id of one sets models, sizes and prices.', 'codebox' ),
-					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'codebox' ),
+					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin can restrict which users may use the keys of this site (filter wp_codebox_can_use_credentials).', 'codebox' ),
 				],
 			],
 			'callers'   => [
 				__( 'Trusted callers', 'codebox' ),
 				[
 					__( 'A program outside of this site may need only one thing from it: to send requests through a connector, or to import bundles. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
-					__( 'No scope includes another one. A grant applies to requests made with this application password, not to the user, and ends when the password is revoked. What a request says about its caller is ignored. An imported bundle is trusted only for its signature, and applying it needs the capability to apply changes. Users who may run tasks or review bundles need no grant for it.', 'codebox' ),
+					__( 'No scope includes another one. A grant applies to requests made with this application password, not to the user, and ends when the password is revoked. What a request says about its caller is ignored. An imported bundle is trusted only for its signature, and applying it needs the capability to apply changes. Users who may run tasks or review bundles need no grant for what this right allows them anyway.', 'codebox' ),
 				],
 			],
 			'limits'    => [
 				__( 'Limits', 'codebox' ),
 				[
 					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both the built-in limit.', 'codebox' ),
-					__( 'Runs at once can only be lowered here. The host sets the maximum with wp_codebox.max_runs in php.ini.', 'codebox' ),
+					__( 'The value of "Runs at once" can only be lowered here. The host sets the maximum with wp_codebox.max_runs in php.ini.', 'codebox' ),
 				],
 			],
 			'retention' => [
 				__( 'Retention', 'codebox' ),
 				[
-					__( 'The command "wp codebox gc" removes what ended runs left. These values apply when the command is given none. Nothing is removed by visiting this site.', 'codebox' ),
+					__( 'The command "wp codebox gc" removes what ended runs left. These values apply when the command is called without values of its own. Nothing is removed by visiting this site.', 'codebox' ),
 					__( 'Bundles hold work that may not be applied yet, so they are kept unless you set an age for them.', 'codebox' ),
 				],
 			],

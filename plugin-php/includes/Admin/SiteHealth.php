@@ -85,7 +85,7 @@ final class SiteHealth {
 		return HealthResult::of(
 			'wp_codebox_extension',
 			'good',
-			__( 'The Codebox extension is loaded and fits the plugin', 'codebox' ),
+			__( 'The Codebox extension is loaded and has the version that the plugin needs', 'codebox' ),
 			[ __( 'Agents can be run in a sandbox. The command "wp codebox doctor" shows how strongly this host isolates them.', 'codebox' ) ]
 		);
 	}
@@ -106,7 +106,7 @@ final class SiteHealth {
 			'wp_codebox_state',
 			'good',
 			__( 'Codebox can use its state directory', 'codebox' ),
-			[ __( 'Runs, bundles and the audit log of this site can be read there.', 'codebox' ) ]
+			[ __( 'Runs, bundles and the audit log of this site can be read in the state directory.', 'codebox' ) ]
 		);
 	}
 
@@ -132,6 +132,6 @@ final class SiteHealth {
 			default   => [ 'critical', __( 'This host could not isolate agents when it was last tested', 'codebox' ) ],
 		};
 		/* translators: 1: isolation level, 2: date and time. */
-		return HealthResult::of( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
+		return HealthResult::of( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, tested %2$s. The isolation is tested again before each run.', 'codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
 	}
 }

@@ -79,13 +79,13 @@ final class ApplyResult {
 		}
 		$target = $answer['target'] ?? null;
 		if ( ! is_object( $target ) && ( ! is_array( $target ) || [] === $target || array_is_list( $target ) ) ) {
-			$faults[] = __( 'target is not an object', 'codebox' );
+			$faults[] = __( '"target" is not an object', 'codebox' );
 		}
 		$files = $answer['applied_files'] ?? null;
 		if ( ! is_array( $files ) || ! array_is_list( $files ) || $files !== array_filter( $files, 'is_string' ) ) {
-			$faults[] = __( 'applied_files is not a list of paths', 'codebox' );
+			$faults[] = __( '"applied_files" is not a list of paths', 'codebox' );
 		} elseif ( [] !== array_diff( $files, $approved ) ) {
-			$faults[] = __( 'applied_files names a file that was not approved', 'codebox' );
+			$faults[] = __( '"applied_files" names a file that was not approved', 'codebox' );
 		}
 		return $faults;
 	}

@@ -65,7 +65,7 @@ final class ApplyTargets {
 			$directories[ $mount ] ??= $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
-			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from path in the sandbox to directory of this host.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The change has files of several mounted directories, and "apply_target.directory" names only one; give "apply_target.directories", a map from each path in the sandbox to a directory of this host.', 'codebox' ) );
 		}
 		// The plugin directory contains the directory of this plugin, but single-file plugins are no part of this plugin.
 		$this->assert_not_own( $single ? array_diff_key( $directories, [ SingleFilePlugins::TARGET => 1 ] ) : $directories );
@@ -76,8 +76,8 @@ final class ApplyTargets {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
-					Sentence::of( __( 'As far as this site knows, the run that changed %s did not start from the code that the change would be written to; run the task again on that code.', 'codebox' ), $mount ),
-					[ __( 'The operator may name the directory at the shell: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
+					Sentence::of( __( 'This site has no record that the run that changed %s started from the code to which the change would be written; run the task again on that code.', 'codebox' ), $mount ),
+					[ __( 'An operator can apply it nevertheless, by naming the directory at the shell: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
 				);
 			}
 		}
@@ -189,7 +189,7 @@ final class ApplyTargets {
 		if ( null === $given ) {
 			throw Failure::invalid_input(
 				/* translators: %s: directory in the sandbox. */
-				Sentence::of( __( 'The change was made in %s, which is not an installed plugin or theme; name the host directory in apply_target.directory.', 'codebox' ), $mount )
+				Sentence::of( __( 'The change was made in %s, which is not an installed plugin or theme; name the directory of this host to write to in "apply_target.directory".', 'codebox' ), $mount )
 			);
 		}
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
@@ -199,7 +199,7 @@ final class ApplyTargets {
 		}
 		if ( $this->site->refuses( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The host directory given for the sandbox path %s contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The host directory given for the sandbox path %s contains this site, a directory of Codebox or a system directory, or is inside one of them and is not an installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {

@@ -181,7 +181,7 @@ final class ArtifactService {
 		$unknown  = array_values( array_diff( $wanted, array_column( $rows, 'path' ) ) );
 		if ( [] !== $unknown ) {
 			/* translators: %d: number of files. */
-			throw Failure::invalid_input( Sentence::of( __( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', 'codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
+			throw Failure::invalid_input( Sentence::of( __( '%d of the paths in "files" are not among the files that this bundle changes; use paths as get-artifact lists them.', 'codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
 		}
 		$files = [];
 		$left  = self::DIFF_BYTES;

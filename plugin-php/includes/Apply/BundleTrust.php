@@ -91,8 +91,8 @@ final class BundleTrust {
 		if ( ! $confirmed ) {
 			throw Failure::because(
 				ErrorCode::ApplyBrowserOriginUnconfirmed,
-				__( 'A browser uploaded the contents of this bundle, and this host did not see their code run; read the change and confirm its origin as well.', 'codebox' ),
-				[ __( 'Set confirm_browser_origin to true, or give --confirm-browser-origin at the shell.', 'codebox' ) ],
+				__( 'A browser uploaded the contents of this bundle, so this host cannot know which code made them; read the change, and confirm also that you accept a change from a browser.', 'codebox' ),
+				[ __( 'Set "confirm_browser_origin" to true, or give --confirm-browser-origin at the shell.', 'codebox' ) ],
 				[ 'signature' => (string) $signature['status'] ]
 			);
 		}
@@ -127,7 +127,7 @@ final class BundleTrust {
 		throw Failure::because(
 			ErrorCode::ArtifactUntrusted,
 			Sentence::of( $sentence, $status ),
-			[ __( 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.', 'codebox' ) ],
+			[ __( 'Run the task again on this host, or add the id of the signing key to the option wp_codebox_trusted_keys.', 'codebox' ) ],
 			[ 'signature' => $status ]
 		);
 	}

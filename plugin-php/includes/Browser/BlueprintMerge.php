@@ -43,7 +43,7 @@ final class BlueprintMerge {
 		foreach ( array_keys( $blueprint ) as $name ) {
 			if ( ! in_array( $name, [ ...self::NOTES, 'landingPage', 'login', 'constants', 'siteOptions', 'plugins', 'steps' ], true ) ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( ErrorCode::BrowserStepUnsupported, Sentence::of( __( 'The blueprint field %s is not supported in a browser sandbox of this site.', 'codebox' ), "$field.$name" ), [ __( 'Remove it, or use steps.', 'codebox' ) ], [ 'field' => "$field.$name" ] );
+				throw Failure::because( ErrorCode::BrowserStepUnsupported, Sentence::of( __( 'The blueprint field %s is not supported in a browser sandbox of this site.', 'codebox' ), "$field.$name" ), [ __( 'Remove the field, or give its content as entries of "steps".', 'codebox' ) ], [ 'field' => "$field.$name" ] );
 			}
 		}
 		if ( is_string( $blueprint['landingPage'] ?? null ) && '' !== $blueprint['landingPage'] ) {

@@ -164,7 +164,7 @@ final class BrowserHost {
 		return Failure::because(
 			ErrorCode::BrowserHostInvalid,
 			$sentence,
-			[ __( 'Use a host name of its own, best below another domain, that serves the same plugin directory; or remove the constant, and the sandbox runs with an opaque origin.', 'codebox' ) ]
+			[ __( 'Use a host name that only the sandbox has, best below another domain, and serve the same plugin directory there; or remove the constant, and the sandbox runs with an opaque origin.', 'codebox' ) ]
 		);
 	}
 }

@@ -84,7 +84,7 @@ final class BrowserRoutes {
 	private function permitted( string $name, array $input ): bool|WP_Error {
 		$ability = wp_has_ability( 'wp-codebox/' . $name ) ? wp_get_ability( 'wp-codebox/' . $name ) : null;
 		if ( null === $ability ) {
-			return Failure::because( ErrorCode::BrowserContainedSiteSyncOperationInvalid, __( 'There is no such operation; browser-contained-site-sync-delegation lists all.', 'codebox' ) )->to_wp_error();
+			return Failure::because( ErrorCode::BrowserContainedSiteSyncOperationInvalid, __( 'This site does not have the requested operation; the ability browser-contained-site-sync-delegation lists all operations.', 'codebox' ) )->to_wp_error();
 		}
 		return true === $ability->check_permissions( $input );
 	}

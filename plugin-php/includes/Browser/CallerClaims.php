@@ -55,7 +55,7 @@ final class CallerClaims {
 		$json = wp_json_encode( $claims, 0, self::MAX_DEPTH );
 		if ( ! is_string( $json ) || strlen( $json ) > self::MAX_BYTES ) {
 			/* translators: 1: list of fields, 2: number of KiB. */
-			throw Failure::invalid_input( Sentence::of( __( 'The fields %1$s are nested too deeply or have together more than %2$d KiB; shorten them.', 'codebox' ), implode( ', ', array_keys( $claims ) ), self::MAX_BYTES >> 10 ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The fields %1$s are nested too deeply, or together are longer than %2$d KiB as JSON; shorten them.', 'codebox' ), implode( ', ', array_keys( $claims ) ), self::MAX_BYTES >> 10 ) );
 		}
 		return $claims;
 	}

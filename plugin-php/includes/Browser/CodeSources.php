@@ -39,7 +39,7 @@ final class CodeSources {
 		$runtime = (array) ( $input['runtime'] ?? [] );
 		foreach ( (array) ( $input['roots'] ?? [] ) as $number => $root ) {
 			if ( '' === ( $root['slug'] ?? '' ) || '' === ( $root['kind'] ?? '' ) ) {
-				throw Failure::invalid_input( __( 'Each entry of roots needs "kind" and "slug".', 'codebox' ), [], [ 'field' => "roots[$number]" ] );
+				throw Failure::invalid_input( __( 'Each entry of "roots" needs "kind" and "slug".', 'codebox' ), [], [ 'field' => "roots[$number]" ] );
 			}
 			$rows[] = [ $root['kind'], $root['slug'], $root['activate'] ?? true, "roots[$number]" ];
 		}
@@ -131,7 +131,7 @@ final class CodeSources {
 		foreach ( $rows as [ $kind, $slug, $activate, $field ] ) {
 			if ( 'bundle' === $kind ) {
 				if ( ! $activate ) {
-					throw Failure::invalid_input( __( 'The plugins and the theme of a bundle are always activated; leave activate out.', 'codebox' ), [], [ 'field' => $field . '.activate' ] );
+					throw Failure::invalid_input( __( 'The plugins and the theme of a bundle are always activated; leave "activate" out.', 'codebox' ), [], [ 'field' => $field . '.activate' ] );
 				}
 				$roots[ "bundle:$slug" ] = [ 'kind' => 'bundle', 'slug' => $slug ];
 				continue;
@@ -203,7 +203,7 @@ final class CodeSources {
 			ErrorCode::BrowserRuntimeComponentUnresolved,
 			/* translators: %s: slug. */
 			Sentence::of( __( '"%s" is not installed on this site, so it cannot be in the sandbox.', 'codebox' ), sanitize_text_field( $slug ) ),
-			[ __( 'Install it, or name it in the filter wp_codebox_browser_runtime_component_registry.', 'codebox' ) ],
+			[ __( 'Install it, or map this name to the slug of an installed plugin with the filter wp_codebox_browser_runtime_component_registry.', 'codebox' ) ],
 			[ 'field' => $field ]
 		);
 	}

@@ -50,7 +50,7 @@ final class EngineFiles {
 		if ( BrowserHost::origin_of( $url ) !== $page ) {
 			throw BrowserHost::refused(
 				/* translators: 1: origin of the plugin's files, 2: origin of wp-admin. */
-				Sentence::of( __( 'The files of this plugin are served from %1$s and wp-admin from %2$s, for example by a content delivery network. A browser sandbox is loaded from the same address as wp-admin, or from the host in the constant WP_CODEBOX_BROWSER_HOST.', 'codebox' ), BrowserHost::origin_of( $url ), $page )
+				Sentence::of( __( 'The files of this plugin are served from %1$s and wp-admin from %2$s, for example by a content delivery network. A browser sandbox must be loaded from the same address as wp-admin, or from the host in the constant WP_CODEBOX_BROWSER_HOST.', 'codebox' ), BrowserHost::origin_of( $url ), $page )
 			);
 		}
 		return add_query_arg( 'ver', VERSION, $url );

@@ -32,7 +32,7 @@ final class GuestFiles {
 			$field = "runtime.filesystem_overlays[$number]";
 			$path  = self::path( (string) ( $row['target'] ?? '' ), $field . '.target' );
 			if ( isset( $seen[ $path ] ) ) {
-				throw Failure::invalid_input( __( 'Two entries of runtime.filesystem_overlays have the same target; give each a path of its own.', 'codebox' ), [], [ 'field' => $field . '.target' ] );
+				throw Failure::invalid_input( __( 'Two entries of "runtime.filesystem_overlays" have the same "target"; give each entry a different path.', 'codebox' ), [], [ 'field' => $field . '.target' ] );
 			}
 			$seen[ $path ] = true;
 			$steps[]       = self::write( $path, self::content( $row, $field ), (bool) ( $row['overwrite'] ?? true ) );
@@ -83,7 +83,7 @@ final class GuestFiles {
 		[ $steps, $rows ] = [ [], [] ];
 		foreach ( array_values( $bundles ) as $number => $row ) {
 			if ( empty( $row['bundle'] ) ) {
-				throw Failure::invalid_input( __( 'An entry of agent_bundles has no "bundle"; give the agent bundle itself there.', 'codebox' ), [], [ 'field' => "agent_bundles[$number].bundle" ] );
+				throw Failure::invalid_input( __( 'An entry of "agent_bundles" has no "bundle"; put the content of the agent bundle there.', 'codebox' ), [], [ 'field' => "agent_bundles[$number].bundle" ] );
 			}
 			$slug    = sanitize_key( (string) ( $row['slug'] ?? "bundle-$number" ) );
 			$path    = self::BUNDLES . $number . '-' . $slug . '.json';
@@ -137,7 +137,7 @@ final class GuestFiles {
 		$parts = explode( '/', substr( $path, 1 ) );
 		$clean = 1 !== preg_match( '/[\x00-\x1f\x7f\\\\]/', $path ) && [] === array_intersect( $parts, [ '', '.', '..' ] ) && strlen( $path ) <= 1000;
 		if ( ! $clean || ! in_array( $parts[0], [ 'wordpress', 'tmp' ], true ) || count( $parts ) < 2 ) {
-			throw Failure::invalid_input( __( 'A path of the sandbox must be a file below /wordpress or /tmp, without ".." and empty parts.', 'codebox' ), [], [ 'field' => $field ] );
+			throw Failure::invalid_input( __( 'A path in the sandbox must name a file below /wordpress or /tmp, without ".", "..", "//", backslash and control characters.', 'codebox' ), [], [ 'field' => $field ] );
 		}
 		return $path;
 	}
@@ -155,7 +155,7 @@ final class GuestFiles {
 			[ $text, $encoded ] = [ null, $text ];
 		}
 		if ( is_string( $text ) === is_string( $encoded ) ) {
-			throw Failure::invalid_input( __( 'A file needs either content or content_base64.', 'codebox' ), [], [ 'field' => $field . '.content' ] );
+			throw Failure::invalid_input( __( 'A file needs either "content" or "content_base64".', 'codebox' ), [], [ 'field' => $field . '.content' ] );
 		}
 		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- contents of a file.
 		$content = is_string( $text ) ? $text : base64_decode( $encoded, true );

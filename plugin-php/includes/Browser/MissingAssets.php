@@ -43,7 +43,7 @@ final class MissingAssets implements SessionAssets {
 	private static function failure(): Failure {
 		return Failure::because(
 			ErrorCode::BrowserAssetsMissing,
-			__( 'This site has no files for sandboxes in the browser.', 'codebox' ),
+			__( 'This site does not have the program files that run sandboxes in a browser.', 'codebox' ),
 			[ __( 'Install them: docs/browser-sessions-setup.md says how.', 'codebox' ) ]
 		);
 	}

@@ -17,7 +17,7 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Checks a set of documents (a site, a report) and returns them in one form, with sizes and digests. Nothing is stored.
+ * Checks a set of documents (a site, a report) and returns them in the standard format, with sizes and digests. Nothing is stored.
  */
 final class NormalizeService {
 
@@ -44,13 +44,13 @@ final class NormalizeService {
 		$this->gate->check();
 		$schema = trim( (string) ( $input['schema_id'] ?? '' ) );
 		if ( '' === $schema ) {
-			throw Failure::because( ErrorCode::BrowserArtifactSchemaMissing, __( 'The input names no schema; give schema_id, the id of your own schema for these files.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactSchemaMissing, __( 'The input names no schema; give "schema_id", the id of your own schema for these files.', 'codebox' ) );
 		}
 		$root  = trim( (string) ( $input['root'] ?? '' ), '/' );
 		$files = UploadedFile::list( $input['files'] ?? null );
 		if ( [] === $files || count( $files ) > self::MAX_FILES ) {
 			/* translators: %d: number of files. */
-			throw Failure::because( [] === $files ? ErrorCode::BrowserArtifactFilesMissing : ErrorCode::ArtifactTooLarge, Sentence::of( __( 'A browser artifact has between 1 and %d files; give that many.', 'codebox' ), self::MAX_FILES ) );
+			throw Failure::because( [] === $files ? ErrorCode::BrowserArtifactFilesMissing : ErrorCode::ArtifactTooLarge, Sentence::of( __( 'A browser artifact must have at least 1 and at most %d files; change the list in "files".', 'codebox' ), self::MAX_FILES ) );
 		}
 		if ( array_sum( array_column( $files, 'size' ) ) > self::MAX_TOTAL ) {
 			/* translators: %d: number of MiB. */
@@ -64,13 +64,13 @@ final class NormalizeService {
 			$key = mb_strtolower( $file->path );
 			if ( isset( $rows[ $key ] ) ) {
 				/* translators: %s: path. */
-				throw Failure::because( ErrorCode::BrowserArtifactPathDuplicate, Sentence::of( __( 'The path %s occurs twice, at least on a file system that ignores case; give each file one path.', 'codebox' ), $file->shown() ) );
+				throw Failure::because( ErrorCode::BrowserArtifactPathDuplicate, Sentence::of( __( 'Two files have the path %s, or paths that differ from it only in upper and lower case; give each file a different path.', 'codebox' ), $file->shown() ) );
 			}
 			$rows[ $key ] = self::row( $file );
 		}
 		$entrypoint = (string) ( $input['entrypoint'] ?? '' );
 		if ( ! in_array( $entrypoint, array_column( $rows, 'path' ), true ) ) {
-			throw Failure::because( ErrorCode::BrowserArtifactEntrypointMissing, __( 'The entrypoint is not among the files; give the path of one of them.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactEntrypointMissing, __( 'The "entrypoint" is not among the files; give the path of one of them.', 'codebox' ) );
 		}
 		ksort( $rows, SORT_STRING );
 		$rows = array_values( $rows );
@@ -121,7 +121,7 @@ final class NormalizeService {
 		$parts = explode( '/', $path );
 		$bad   = array_filter( $parts, static fn( string $part ): bool => in_array( $part, [ '', '.', '..' ], true ) || strlen( $part ) > 255 || 1 === preg_match( '/[. ]$|^\.git$/iD', $part ) );
 		if ( strlen( $path ) > 1024 || [] !== $bad || 1 === preg_match( '/[\x00-\x1f\x7f\\\\:]/', $path ) || 1 !== preg_match( '//u', $path ) ) {
-			throw Failure::because( ErrorCode::BrowserArtifactPathInvalid, __( 'A path is not a plain relative path of at most 1,024 bytes, without `..`, backslash, colon and control characters; correct it.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactPathInvalid, __( 'Each path must be relative and of at most 1,024 bytes, without `..`, `.git`, backslash, colon and control characters, and no part of it may end with a dot or space; correct the path.', 'codebox' ) );
 		}
 	}
 }

@@ -121,7 +121,7 @@ final class PersistService {
 			return null;
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
-			throw Failure::invalid_input( __( 'session_id and session name different sessions; give only one of them.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"session_id" and "session" name different sessions; give only one of these fields.', 'codebox' ) );
 		}
 		$session = $this->sessions->baseline( (string) reset( $ids ) );
 		// A session of another user is refused by the store already. This check does not depend on it.

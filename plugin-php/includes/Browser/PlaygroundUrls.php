@@ -88,8 +88,8 @@ final class PlaygroundUrls {
 			throw Failure::because(
 				ErrorCode::BrowserOriginNotAllowed,
 				/* translators: %s: name of a field. */
-				Sentence::of( __( 'The origin of %s is not allowed on this site, because code from there would run in its pages.', 'codebox' ), 'playground.' . $field ),
-				[ __( 'Leave it out to use the engine of this site, or allow the origin with the constant WP_CODEBOX_BROWSER_PLAYGROUND_ORIGINS.', 'codebox' ) ],
+				Sentence::of( __( 'The address in %s has an origin that this site does not allow; code from there would run in pages of this site.', 'codebox' ), 'playground.' . $field ),
+				[ __( 'Leave the field out to use the browser runtime of this site, or allow the origin with the constant WP_CODEBOX_BROWSER_PLAYGROUND_ORIGINS.', 'codebox' ) ],
 				[ 'field' => 'playground.' . $field ]
 			);
 		}

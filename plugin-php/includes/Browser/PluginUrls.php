@@ -40,7 +40,7 @@ final class PluginUrls {
 		self::check_host( $url, $index, $field );
 		$sha256 = strtolower( (string) ( $plugin['sha256'] ?? '' ) );
 		if ( '' !== $sha256 && 1 !== preg_match( '/^[0-9a-f]{64}$/D', $sha256 ) ) {
-			throw Failure::invalid_input( __( 'The sha256 of a plugin must have 64 hex digits.', 'codebox' ), [], [ 'field' => $field . '.sha256' ] );
+			throw Failure::invalid_input( __( 'The "sha256" of a plugin must have 64 hex digits.', 'codebox' ), [], [ 'field' => $field . '.sha256' ] );
 		}
 		return [
 			'step'       => 'installPlugin',

@@ -116,7 +116,7 @@ final class PrivateDirectory {
 	public static function failed(): Failure {
 		return Failure::because(
 			ErrorCode::BrowserStorageFailed,
-			__( 'The files of a browser sandbox cannot be stored, because PHP may not write to the directory for them.', 'codebox' ),
+			__( 'The files of a browser sandbox cannot be stored: PHP could not write to the directory for them.', 'codebox' ),
 			[ __( 'Make the uploads directory of this site writable for PHP, and check that the disk has free space.', 'codebox' ) ]
 		);
 	}

@@ -179,7 +179,7 @@ final class PrivateFiles {
 			ErrorCode::BrowserStorageFull,
 			/* translators: %s: size, as 1 GB. */
 			Sentence::of( __( 'The files of browser sandboxes of this site would need more than %s.', 'codebox' ), (string) size_format( $bytes > self::MAX_FILE ? self::MAX_FILE : $this->max_total ) ),
-			[ __( 'Close browser sandboxes and try again in a day, when their files are deleted; or open smaller code.', 'codebox' ) ]
+			[ __( 'Close browser sandboxes and try again in a day, when their files are deleted; or open a smaller plugin or theme.', 'codebox' ) ]
 		);
 	}
 

@@ -27,10 +27,10 @@ final class RefFailure {
 		return match ( $reason ) {
 			'foreign'             => self::foreign(),
 			'expired_transient'   => self::expired( $ref ),
-			'replayed'            => self::failure( ErrorCode::BrowserBlueprintRefReplayed, __( 'The session of this blueprint reference has ended; create a new one.', 'codebox' ), $ref ),
-			'input_hash_mismatch' => self::failure( ErrorCode::BrowserBlueprintRefInputHashMismatch, __( 'The sources of the site changed since this blueprint reference was made; create a new session.', 'codebox' ), $ref ),
-			'incompatible'        => self::failure( ErrorCode::BrowserBlueprintRefInputHashMismatch, __( 'WordPress or the engine was updated since this blueprint reference was made; create a new session.', 'codebox' ), $ref ),
-			'hydratable_ref_missing' => self::failure( ErrorCode::BrowserBlueprintRefMissing, __( 'Name a blueprint: give ref, or cache_key and input_hash.', 'codebox' ), $ref ),
+			'replayed'            => self::failure( ErrorCode::BrowserBlueprintRefReplayed, __( 'The session of this blueprint reference has ended; create a new session.', 'codebox' ), $ref ),
+			'input_hash_mismatch' => self::failure( ErrorCode::BrowserBlueprintRefInputHashMismatch, __( 'The code or the blueprint of the site in the browser changed since this blueprint reference was made; create a new session.', 'codebox' ), $ref ),
+			'incompatible'        => self::failure( ErrorCode::BrowserBlueprintRefInputHashMismatch, __( 'WordPress or the browser runtime of this site was updated since this blueprint reference was made; create a new session.', 'codebox' ), $ref ),
+			'hydratable_ref_missing' => self::failure( ErrorCode::BrowserBlueprintRefMissing, __( 'Name a blueprint: give "ref", or "cache_key" and "input_hash".', 'codebox' ), $ref ),
 			default               => self::failure( ErrorCode::BrowserBlueprintRefCacheMiss, __( 'This site no longer has the blueprint; create a new session from the same inputs.', 'codebox' ), $ref ),
 		};
 	}

@@ -60,6 +60,6 @@ final class RefToken {
 
 	/** Builds the failure of a token that this site did not make for this reference. */
 	private static function tampered(): Failure {
-		return Failure::because( ErrorCode::BrowserBlueprintRefTampered, __( 'The token was not made by this site for this blueprint reference; open the site again.', 'codebox' ) );
+		return Failure::because( ErrorCode::BrowserBlueprintRefTampered, __( 'The token was not made by this site for this blueprint reference; open the site in the browser again.', 'codebox' ) );
 	}
 }

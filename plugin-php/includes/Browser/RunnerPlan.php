@@ -152,7 +152,7 @@ final class RunnerPlan {
 		$type = (string) ( $given['type'] ?? ( isset( $given['hook'] ) ? 'task' : 'ability' ) );
 		$name = (string) ( 'task' === $type ? $given['hook'] ?? $given['name'] ?? '' : $given['name'] ?? '' );
 		if ( 1 !== preg_match( 'task' === $type ? '#^[A-Za-z_][A-Za-z0-9_./-]{0,199}$#D' : '#^[a-z0-9-]+/[a-z0-9-]+(?:/[a-z0-9-]+)*$#D', $name ) ) {
-			throw Failure::invalid_input( __( 'browser_runner.invocation needs "name", the name of an ability, or "hook", the hook of a task.', 'codebox' ), [], [ 'field' => 'browser_runner.invocation.' . ( 'task' === $type ? 'hook' : 'name' ) ] );
+			throw Failure::invalid_input( __( '"browser_runner.invocation" needs a valid "name" (the name of an ability) or "hook" (the action hook of a task).', 'codebox' ), [], [ 'field' => 'browser_runner.invocation.' . ( 'task' === $type ? 'hook' : 'name' ) ] );
 		}
 		return [
 			'type'  => $type,

@@ -54,7 +54,7 @@ final class SeedArchives {
 				'plugin' => [ $this->plugin( $slug ) ],
 				'theme'  => $this->theme( $slug ),
 				'bundle' => $this->bundle( $slug ),
-				default  => throw Failure::invalid_input( __( 'The kind of each entry of roots must be plugin, theme or bundle.', 'codebox' ) ),
+				default  => throw Failure::invalid_input( __( 'The "kind" of each entry of "roots" must be plugin, theme or bundle.', 'codebox' ) ),
 			};
 			foreach ( $rows as $row ) {
 				// An overlay wins over the plain code of the same directory.

@@ -56,7 +56,7 @@ final class SeparateHostFile {
 		if ( ! is_writable( $this->directory ) || strlen( $text ) !== file_put_contents( $staged, $text, LOCK_EX ) || ! chmod( $staged, 0644 ) || ! rename( $staged, $path ) ) {
 			is_file( $staged ) && unlink( $staged );
 			/* translators: 1: path of a file, 2: its content. */
-			throw BrowserHost::refused( Sentence::of( __( 'PHP may not write the file %1$s, which the separate host needs. Create it with this content: %2$s', 'codebox' ), EngineFiles::DIRECTORY . '/' . self::NAME, trim( $text ) ) );
+			throw BrowserHost::refused( Sentence::of( __( 'PHP could not write the file %1$s, which the host in the constant WP_CODEBOX_BROWSER_HOST needs. Create it with this content: %2$s', 'codebox' ), EngineFiles::DIRECTORY . '/' . self::NAME, trim( $text ) ) );
 		}
 		// phpcs:enable
 	}

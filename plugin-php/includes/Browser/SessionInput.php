@@ -85,7 +85,7 @@ final class SessionInput {
 		unset( $input['component_contracts'] );
 		foreach ( [ 'runtime_overlays', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts' ] as $field ) {
 			if ( ! empty( $input[ $field ] ) ) {
-				throw RefusedFields::refusal( 'runtime_profile.' . $field, __( 'a sandbox in a browser has no directories of this host', 'codebox' ), __( 'Use plugins, mu_plugins or components of the profile, or runtime.filesystem_overlays.', 'codebox' ) );
+				throw RefusedFields::refusal( 'runtime_profile.' . $field, __( 'a sandbox in a browser has no directories of this host', 'codebox' ), __( 'Use "plugins", "mu_plugins" or "components" in the profile, or "runtime.filesystem_overlays".', 'codebox' ) );
 			}
 			unset( $input[ $field ] );
 		}
@@ -99,23 +99,23 @@ final class SessionInput {
 	 */
 	private function refuse( array $input ): void {
 		if ( ! empty( $input['parent_tool_bridge'] ) ) {
-			throw RefusedFields::refusal( 'parent_tool_bridge', __( 'a sandbox in a browser calls no ability of this site', 'codebox' ), __( 'The page calls browser-connector-request with the rights of its user.', 'codebox' ) );
+			throw RefusedFields::refusal( 'parent_tool_bridge', __( 'a sandbox in a browser calls no ability of this site', 'codebox' ), __( 'Let the page that shows the sandbox call browser-connector-request; this runs with the rights of the user of the page.', 'codebox' ) );
 		}
 		if ( ! empty( $input['staged_files'] ) ) {
-			throw RefusedFields::refusal( 'staged_files', __( 'no file of this host goes to a browser', 'codebox' ), __( 'Give the contents in artifact_files or runtime.filesystem_overlays.', 'codebox' ) );
+			throw RefusedFields::refusal( 'staged_files', __( 'files of this host are not sent to a browser', 'codebox' ), __( 'Give the contents in "artifact_files" or "runtime.filesystem_overlays".', 'codebox' ) );
 		}
 		if ( ! empty( $input['secret_env'] ) ) {
-			throw RefusedFields::refusal( 'secret_env', __( 'no secret goes to a browser', 'codebox' ), __( 'Name connectors in inherit.connectors; the page calls browser-connector-request, which uses their credentials on this site.', 'codebox' ) );
+			throw RefusedFields::refusal( 'secret_env', __( 'no secret goes to a browser', 'codebox' ), __( 'Name connectors in "inherit.connectors"; the page that shows the sandbox calls browser-connector-request, which uses their credentials on this site.', 'codebox' ) );
 		}
 		foreach ( [ 'settings', 'credentials' ] as $field ) {
 			if ( ! empty( $input['inherit'][ $field ] ) ) {
-				throw RefusedFields::refusal( 'inherit.' . $field, __( 'neither settings nor credentials of this site go to a browser', 'codebox' ), __( 'Name connectors in inherit.connectors.', 'codebox' ) );
+				throw RefusedFields::refusal( 'inherit.' . $field, __( 'neither settings nor credentials of this site go to a browser', 'codebox' ), __( 'Name connectors in "inherit.connectors".', 'codebox' ) );
 			}
 		}
 		foreach ( (array) ( $input['agent_bundles'] ?? [] ) as $number => $bundle ) {
 			foreach ( [ 'source', 'token_env' ] as $field ) {
 				if ( ! empty( $bundle[ $field ] ) ) {
-					throw RefusedFields::refusal( "agent_bundles[$number].$field", __( 'nothing is loaded from this host or another one, and no secret goes to a browser', 'codebox' ), __( 'Give the bundle itself in "bundle".', 'codebox' ) );
+					throw RefusedFields::refusal( "agent_bundles[$number].$field", __( 'a sandbox in a browser loads no bundle from a host and gets no secret', 'codebox' ), __( 'Put the content of the bundle into "bundle".', 'codebox' ) );
 				}
 			}
 		}

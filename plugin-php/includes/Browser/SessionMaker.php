@@ -65,7 +65,7 @@ final class SessionMaker {
 		$session_id = (string) ( $input['sandbox_session_id'] ?? '' );
 		$session_id = '' === $session_id ? 'browser-session-' . str_replace( '-', '', wp_generate_uuid4() ) : $session_id;
 		if ( 1 !== preg_match( '/^[\x21-\x7e]{1,200}$/D', $session_id ) ) {
-			throw Failure::invalid_input( __( 'sandbox_session_id must have 1 to 200 printable characters without spaces.', 'codebox' ), [], [ 'field' => 'sandbox_session_id' ] );
+			throw Failure::invalid_input( __( '"sandbox_session_id" must have 1 to 200 printable ASCII characters without spaces.', 'codebox' ), [], [ 'field' => 'sandbox_session_id' ] );
 		}
 		$assets   = ( $this->assets )();
 		$baseline = [] === $roots ? [] : $assets->roots( $roots, $session_id );
@@ -84,7 +84,7 @@ final class SessionMaker {
 		$scope   = SiteDocuments::scope( $preview );
 		$urls    = PlaygroundUrls::of( $contract = $assets->contract( $scope, $session_id ), (array) ( $input['playground'] ?? [] ) );
 		if ( ! $urls['own'] && [] !== $roots ) {
-			throw RefusedFields::refusal( 'roots', __( 'code of this site goes only to the engine of this site', 'codebox' ), __( 'Leave playground out, or start without plugins and themes of this site.', 'codebox' ) );
+			throw RefusedFields::refusal( 'roots', __( 'code of this site runs only with the browser runtime of this site', 'codebox' ), __( 'Leave "playground" out, or start without plugins and themes of this site.', 'codebox' ) );
 		}
 		$record  = new SessionRecord( $session_id, $key, $preview, $key, $hash, $owner->caller_id, (string) $contract['isolation'], $owner->user_id, get_current_blog_id(), $now, $until, Hydration::baseline( $baseline ) );
 		$plan    = ! empty( $input['preview_only'] ) ? null : RunnerPlan::of( (array) ( $input['browser_runner'] ?? [] ), $bundles['rows'] );
@@ -106,7 +106,7 @@ final class SessionMaker {
 			'provenance' => array_filter( [ 'site_blueprint_artifact' => array_intersect_key( $artifact, array_flip( [ 'schema', 'id', 'provenance' ] ) ) ] ),
 		];
 		if ( strlen( (string) wp_json_encode( $stored ) ) > PreparedRuntimes::MOST_BYTES ) {
-			throw Failure::invalid_input( __( 'The files and steps of the session are larger than 8 MB; put large code into a plugin of this site and name it in roots.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The files and steps of the session are larger than 8 MB; put large code into a plugin of this site and name the plugin in "roots".', 'codebox' ) );
 		}
 		$this->sessions->keep( $record );
 		try {
@@ -191,7 +191,7 @@ final class SessionMaker {
 	private function key( array $prepared, Owner $owner, string $hash ): string {
 		$given = (string) ( $prepared['cache_key'] ?? '' );
 		if ( '' !== $given && 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', $given ) ) {
-			throw Failure::invalid_input( __( 'cache_key must have 1 to 100 letters, digits, dots, hyphens and underscores.', 'codebox' ), [], [ 'field' => 'runtime.prepared.cache_key' ] );
+			throw Failure::invalid_input( __( '"cache_key" must have 1 to 100 letters, digits, dots, hyphens and underscores, and begin with a letter or digit.', 'codebox' ), [], [ 'field' => 'runtime.prepared.cache_key' ] );
 		}
 		return '' !== $given ? $given : 'prepared-' . substr( hash( 'sha256', $owner->caller_id . ':' . $hash ), 0, 16 );
 	}

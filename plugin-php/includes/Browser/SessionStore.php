@@ -90,7 +90,7 @@ final class SessionStore {
 
 	/** Builds the failure of a session that belongs to another user or site. */
 	private function foreign(): Failure {
-		return Failure::because( ErrorCode::BrowserSessionForeign, __( 'This browser session belongs to another user; create one of your own.', 'codebox' ) );
+		return Failure::because( ErrorCode::BrowserSessionForeign, __( 'This browser session belongs to another user or site; create one of your own.', 'codebox' ) );
 	}
 
 	/**

@@ -76,7 +76,7 @@ final class SiteExports {
 		foreach ( array_values( (array) ( $input['changes'] ?? [] ) ) as $number => $change ) {
 			$path = (string) ( $change['path'] ?? $change['target'] ?? '' );
 			if ( '' === $path ) {
-				throw Failure::invalid_input( __( 'An entry of changes has no path; give the path of the changed file.', 'codebox' ), [], [ 'field' => "changes[$number].path" ] );
+				throw Failure::invalid_input( __( 'An entry of "changes" has no "path"; give the path of the changed file.', 'codebox' ), [], [ 'field' => "changes[$number].path" ] );
 			}
 			$operations[] = [
 				'operation' => in_array( $change['status'] ?? '', [ 'added', 'modified', 'deleted', 'created' ], true ) ? $change['status'] : (string) ( $change['operation'] ?? 'modified' ),
@@ -124,7 +124,7 @@ final class SiteExports {
 		if ( ! $asked ) {
 			return $answer;
 		}
-		$failure = RefusedFields::refusal( 'allow_host_mutation', __( 'a plan of a browser changes nothing on this host', 'codebox' ), __( 'Keep the changes with persist-browser-artifact, review the bundle, and apply it with apply-approved-artifact.', 'codebox' ) );
+		$failure = RefusedFields::refusal( 'allow_host_mutation', __( 'this ability only shows what a plan of changes from a browser would do, and writes nothing on this host', 'codebox' ), __( 'Save the changes as a bundle with persist-browser-artifact, review the bundle, and apply it with apply-approved-artifact.', 'codebox' ) );
 		return $answer + [ 'error' => $failure->to_array() ];
 	}
 

@@ -57,7 +57,7 @@ final class SiteReference {
 	 */
 	public function required(): self {
 		if ( '' === $this->site_id ) {
-			throw Failure::because( ErrorCode::BrowserContainedSiteRefMissing, __( 'The input names no site in a browser: give contained_site, or site_id and source_digest.', 'codebox' ), [], [ 'field' => 'contained_site' ] );
+			throw Failure::because( ErrorCode::BrowserContainedSiteRefMissing, __( 'The input names no site in a browser: give "contained_site", or "site_id" and "source_digest".', 'codebox' ), [], [ 'field' => 'contained_site' ] );
 		}
 		return $this;
 	}
@@ -89,9 +89,9 @@ final class SiteReference {
 				ErrorCode::BrowserContainedSiteRefInvalid,
 				1 < count( $values )
 					/* translators: %s: name of a field. */
-					? Sentence::of( __( 'The input gives %s twice with different values; give one of them.', 'codebox' ), $field )
+					? Sentence::of( __( 'The input has two different values for "%s"; give only one.', 'codebox' ), $field )
 					/* translators: %s: name of a field. */
-					: Sentence::of( __( 'The %s of the site has an invalid form; copy it unchanged from an answer of this site.', 'codebox' ), $field ),
+					: Sentence::of( __( 'The value of "%s" has an invalid form; copy it unchanged from an answer of an ability of Codebox.', 'codebox' ), $field ),
 				[],
 				[ 'field' => $field ]
 			);

@@ -74,7 +74,7 @@ final class SiteSessions {
 	 */
 	public function open( array $input ): array {
 		if ( ! empty( $input['runtime_profile'] ) ) {
-			throw RefusedFields::refusal( 'runtime_profile', __( 'a site keeps the runtime that it was made with', 'codebox' ), __( 'Create a session with this profile.', 'codebox' ) );
+			throw RefusedFields::refusal( 'runtime_profile', __( 'a site in a browser keeps the runtime with which it was created', 'codebox' ), __( 'Create a session with this profile.', 'codebox' ) );
 		}
 		$reference = SiteReference::from( $input )->required();
 		$found     = $this->sites->find( $reference );
@@ -224,7 +224,7 @@ final class SiteSessions {
 		if ( ! $open['success'] ) {
 			throw match ( $open['resolution']['reason'] ) {
 				'foreign'                             => RefFailure::foreign(),
-				'input_hash_mismatch', 'incompatible' => Failure::because( ErrorCode::BrowserContainedSiteStaleDigest, __( 'The site was prepared anew, or WordPress was updated, since this handle was made; open the site again.', 'codebox' ), [], [ 'reason' => $open['resolution']['reason'] ] ),
+				'input_hash_mismatch', 'incompatible' => Failure::because( ErrorCode::BrowserContainedSiteStaleDigest, __( 'The site in the browser was prepared again, or WordPress or the browser runtime was updated, since you got this "source_digest"; open the site again.', 'codebox' ), [], [ 'reason' => $open['resolution']['reason'] ] ),
 				default                               => $this->unavailable( $open['resolution']['reason'] ),
 			};
 		}
@@ -244,7 +244,7 @@ final class SiteSessions {
 			throw $this->other_session();
 		}
 		if ( '' !== $reference->scope && $reference->scope !== $runtime['scope'] ) {
-			throw Failure::because( ErrorCode::BrowserContainedSiteScopeMismatch, __( 'The scope belongs to another session of the site; leave it out, or copy the scope from the newest answer.', 'codebox' ), [], [ 'field' => 'scope' ] );
+			throw Failure::because( ErrorCode::BrowserContainedSiteScopeMismatch, __( 'The "scope" belongs to another session of the site in the browser; leave it out, or copy it from the newest answer.', 'codebox' ), [], [ 'field' => 'scope' ] );
 		}
 		return [ $record, $runtime ];
 	}
@@ -268,7 +268,7 @@ final class SiteSessions {
 
 	/** Builds the failure of a handle that names another session. */
 	private function other_session(): Failure {
-		return Failure::because( ErrorCode::BrowserContainedSiteSessionMismatch, __( 'The site belongs to another session than the input names; use the handle of the newest answer.', 'codebox' ), [], [ 'field' => 'session_id' ] );
+		return Failure::because( ErrorCode::BrowserContainedSiteSessionMismatch, __( 'The "session_id" or "preview_lease" of the input belongs to another session than the site in the browser; copy them from the newest answer.', 'codebox' ), [], [ 'field' => 'session_id' ] );
 	}
 
 	/**
@@ -277,6 +277,6 @@ final class SiteSessions {
 	 * @param string $reason Reason.
 	 */
 	private function unavailable( string $reason ): Failure {
-		return Failure::because( ErrorCode::BrowserContainedSiteUnavailable, __( 'The site cannot be recovered; create a new session from the same inputs.', 'codebox' ), [], [ 'reason' => $reason ] );
+		return Failure::because( ErrorCode::BrowserContainedSiteUnavailable, __( 'The site in the browser cannot be opened again; create a new session from the same inputs.', 'codebox' ), [], [ 'reason' => $reason ] );
 	}
 }

@@ -60,7 +60,7 @@ final class SiteSync {
 			throw RefFailure::foreign();
 		}
 		if ( ! empty( $input['allow_host_mutation'] ) && get_current_user_id() > 0 && ! $this->capabilities->allows( Capabilities::APPLY ) ) {
-			throw Failure::invalid_input( __( 'allow_host_mutation needs the right to apply changes on this site.', 'codebox' ), [], [ 'field' => 'allow_host_mutation' ] );
+			throw Failure::invalid_input( __( '"allow_host_mutation" needs the right to apply changes on this site.', 'codebox' ), [], [ 'field' => 'allow_host_mutation' ] );
 		}
 		/**
 		 * Filters whether this site has a backend that synchronises contained sites.
@@ -125,7 +125,7 @@ final class SiteSync {
 			'error'     => [
 				'code'    => 'unavailable',
 				'message' => __( 'No plugin of this site synchronises sites in the browser, so nothing was done.', 'codebox' ),
-				'hints'   => [ __( 'A host plugin answers the filter wp_codebox_browser_contained_site_sync_request.', 'codebox' ) ],
+				'hints'   => [ __( 'Install a plugin that answers the filter wp_codebox_browser_contained_site_sync_request.', 'codebox' ) ],
 			],
 		];
 	}
@@ -145,7 +145,7 @@ final class SiteSync {
 			$value = $document[ $name ] ?? null;
 			if ( null !== $value && ( is_array( $value ) ? [] !== $value && array_is_list( $value ) : ! is_object( $value ) ) ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( $code, Sentence::of( __( 'The plugin that synchronises sites in the browser answered with a field "%s" of the wrong type.', 'codebox' ), $name ) );
+				throw Failure::because( $code, Sentence::of( __( 'The plugin that synchronises sites in the browser answered with a field "%s" that is not an object.', 'codebox' ), $name ) );
 			}
 			$members[ $name ] = $value;
 		}

@@ -73,7 +73,7 @@ final class TaskPhases {
 		$asked = ! empty( $input['execute_phases'] ) && in_array( 'host-delegation', array_column( $phases, 'kind' ), true );
 		// The scope browser-session:create grants sessions only.
 		if ( $asked && get_current_user_id() > 0 && ! $this->capabilities->allows( Capabilities::RUN ) ) {
-			throw Failure::invalid_input( __( 'execute_phases needs the right to run tasks on this site.', 'codebox' ), [ __( 'Leave it out; the phases then run in the page.', 'codebox' ) ], [ 'field' => 'execute_phases' ] );
+			throw Failure::invalid_input( __( '"execute_phases" needs the right to run tasks on this site.', 'codebox' ), [ __( 'Leave "execute_phases" out; the phases then run in the page of the browser.', 'codebox' ) ], [ 'field' => 'execute_phases' ] );
 		}
 		foreach ( $asked ? $phases : [] as $number => $phase ) {
 			if ( 'host-delegation' === $phase['kind'] ) {

@@ -55,7 +55,7 @@ final class UploadedFile {
 	 */
 	public static function list( mixed $rows ): array {
 		if ( ! is_array( $rows ) || ! array_is_list( $rows ) ) {
-			throw Failure::because( ErrorCode::BrowserArtifactFilesMissing, __( 'The input has no list of files; give files as a list of objects with path and content.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactFilesMissing, __( 'The input has no list of files; give "files" as a list of objects with "path" and "content".', 'codebox' ) );
 		}
 		return array_map( [ self::class, 'from' ], $rows, array_keys( $rows ) );
 	}
@@ -72,12 +72,12 @@ final class UploadedFile {
 		$texts = array_filter( $given, 'is_string' );
 		if ( ! is_string( $row['path'] ?? null ) || 1 !== count( $given ) || 1 !== count( $texts ) ) {
 			/* translators: %d: position in a list, from 0. */
-			throw Failure::because( ErrorCode::BrowserArtifactFileInvalid, Sentence::of( __( 'files[%d] needs a path, and the content as either content or content_base64.', 'codebox' ), $index ) );
+			throw Failure::because( ErrorCode::BrowserArtifactFileInvalid, Sentence::of( __( 'files[%d] needs "path", and either "content" or "content_base64".', 'codebox' ), $index ) );
 		}
 		$encoding = $row['encoding'] ?? ( isset( $given['content_base64'] ) ? 'base64' : 'utf-8' );
 		if ( ! in_array( $encoding, [ 'utf-8', 'base64' ], true ) || ( isset( $given['content_base64'] ) && 'base64' !== $encoding ) ) {
 			/* translators: %d: position in a list, from 0. */
-			throw Failure::because( ErrorCode::BrowserArtifactEncodingInvalid, Sentence::of( __( 'The encoding of files[%d] must be utf-8 or base64, and base64 for content_base64.', 'codebox' ), $index ) );
+			throw Failure::because( ErrorCode::BrowserArtifactEncodingInvalid, Sentence::of( __( 'The "encoding" of files[%d] must be utf-8 or base64; with "content_base64" it must be base64.', 'codebox' ), $index ) );
 		}
 		$base64  = 'base64' === $encoding;
 		$content = (string) reset( $texts );
@@ -106,7 +106,7 @@ final class UploadedFile {
 		$blocked    = array_filter( $extensions, static fn( string $extension ): bool => in_array( rtrim( $extension ), self::PROGRAMS, true ) || 1 === preg_match( '/^php\d$/D', $extension ) );
 		if ( [] !== $blocked ) {
 			/* translators: 1: path, 2: file extension. */
-			throw Failure::because( ErrorCode::BrowserArtifactExtensionBlocked, Sentence::of( __( '%1$s has the extension %2$s of a program; without a browser session, use documents only. To change the code of a plugin or theme, open it in a browser session.', 'codebox' ), $this->shown(), reset( $blocked ) ) );
+			throw Failure::because( ErrorCode::BrowserArtifactExtensionBlocked, Sentence::of( __( '%1$s has the extension %2$s of a program; without a browser session only documents can be uploaded. To change the code of a plugin or theme, open it in a browser session.', 'codebox' ), $this->shown(), reset( $blocked ) ) );
 		}
 	}
 

@@ -36,11 +36,11 @@ final class ViewportReplay {
 		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- contents of a file.
 		$archive = base64_decode( (string) ( $input['archive_base64'] ?? '' ), true );
 		if ( ! is_string( $archive ) || strlen( $archive ) > self::MOST_BYTES || ! str_starts_with( $archive, 'PK' ) ) {
-			throw Failure::because( ErrorCode::ViewportReplayArchiveInvalid, __( 'archive_base64 is not a zip archive of at most 25 MB in base64.', 'codebox' ), [], [ 'field' => 'archive_base64' ] );
+			throw Failure::because( ErrorCode::ViewportReplayArchiveInvalid, __( '"archive_base64" must be a zip archive of at most 25 MB, encoded in base64.', 'codebox' ), [], [ 'field' => 'archive_base64' ] );
 		}
 		$route = (string) ( $input['route'] ?? '' );
 		if ( ! str_starts_with( $route, '/' ) || str_starts_with( $route, '//' ) || 1 === preg_match( '/[\x00-\x20\x7f\\\\]/', $route ) ) {
-			throw Failure::because( ErrorCode::ViewportReplayRouteInvalid, __( 'route is not a path from the root of the site, such as /about/.', 'codebox' ), [], [ 'field' => 'route' ] );
+			throw Failure::because( ErrorCode::ViewportReplayRouteInvalid, __( '"route" must be a path from the root of the site, such as /about/.', 'codebox' ), [], [ 'field' => 'route' ] );
 		}
 		foreach ( [ 'width', 'height' ] as $side ) {
 			if ( ! isset( $input['viewport'][ $side ] ) ) {
@@ -56,7 +56,7 @@ final class ViewportReplay {
 				[
 					'code'     => 'unsupported',
 					'severity' => 'error',
-					'message'  => __( 'No picture was taken: sandboxes of this version start from the code of this site and do not restore an archive of a whole site, and a sandbox in a browser cannot take pictures of its documents.', 'codebox' ),
+					'message'  => __( 'No screenshot was taken: this version cannot restore the archive of a whole site in a sandbox, and a sandbox in a browser cannot take screenshots of its pages.', 'codebox' ),
 					'instead'  => __( 'Mount the code in a workload or recipe and use the command wordpress.browser-probe with capture=screenshot and this viewport.', 'codebox' ),
 				],
 			],

@@ -75,7 +75,7 @@ final class BridgeAuthentication {
 	private function described( array $how ): array {
 		$type = $how['type'] ?? null;
 		if ( null === $type ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyMissing, __( 'The authentication of the provider bridge has no "type": bearer, header or none.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyMissing, __( 'The "authentication" in the policy of the provider bridge has no "type"; set it to bearer, header or none.', 'codebox' ) );
 		}
 		if ( 'none' === $type ) {
 			return [];
@@ -84,7 +84,7 @@ final class BridgeAuthentication {
 		$value  = $this->secrets->values()[ $name ] ?? null;
 		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
 		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || ! self::is_header( $header, $value ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is not a valid header name, or the connector does not have its "credential".', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is not a valid header name, or the connector has no usable secret of the name in "credential".', 'codebox' ) );
 		}
 		return [ $header => 'bearer' === $type ? 'Bearer ' . $value : $value ];
 	}

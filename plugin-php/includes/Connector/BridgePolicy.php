@@ -50,11 +50,11 @@ final class BridgePolicy {
 			throw self::invalid( __( 'it is not an array', 'codebox' ) );
 		}
 		if ( isset( $policy['provider'] ) && $policy['provider'] !== $provider ) {
-			throw self::invalid( __( 'it is for another provider than the connector\'s', 'codebox' ) );
+			throw self::invalid( __( 'its "provider" is not the provider of the connector', 'codebox' ) );
 		}
 		$bases = is_array( $policy['allowed_base_urls'] ?? null ) ? array_values( $policy['allowed_base_urls'] ) : [];
 		if ( [] === $bases ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, __( 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, __( 'The policy of the provider bridge allows no base address; the plugin that sets the policy must list the addresses in "allowed_base_urls".', 'codebox' ) );
 		}
 		$bases = array_map( static fn( mixed $base ): ?BridgeUrl => is_string( $base ) ? BridgeUrl::parse( $base ) : null, $bases );
 		foreach ( $bases as $base ) {
@@ -116,7 +116,7 @@ final class BridgePolicy {
 			return $how;
 		}
 		if ( ! is_callable( $how ) ) {
-			throw self::invalid( __( 'its authentication is neither an array nor callable', 'codebox' ) );
+			throw self::invalid( __( 'its "authentication" or "authenticate_request" is neither an array nor callable', 'codebox' ) );
 		}
 		return Closure::fromCallable( $how );
 	}

@@ -156,7 +156,7 @@ final class ConnectorRequests {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorHandlerMissing,
 				__( 'No plugin of this site handles connector requests.', 'codebox' ),
-				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'codebox' ) ]
+				[ __( 'Install a plugin that answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes the filter.', 'codebox' ) ]
 			);
 		}
 		return PluginResponse::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );

@@ -75,7 +75,7 @@ final class ProviderBridge {
 		} catch ( Failure $failure ) {
 			return $failure->to_wp_error();
 		} catch ( Throwable $thrown ) {
-			return PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
+			return PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The plugin that sets the policy of the provider bridge threw an exception; the PHP error log says where.', 'codebox' ) )->to_wp_error();
 		}
 	}
 

@@ -97,7 +97,7 @@ final class ProviderRequests {
 			$names = [];
 		}
 		if ( [] === $names ) {
-			throw Failure::because( ErrorCode::BrowserProviderConnectorRequired, __( 'A provider request inherits one connector: name it in "inherit.connectors", and in "connector" when there are several.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderConnectorRequired, __( 'A provider request needs a connector: list it in "inherit.connectors"; a name in "connector" must be in that list.', 'codebox' ) );
 		}
 		return $asked;
 	}
@@ -155,7 +155,7 @@ final class ProviderRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_provider_request', null, $envelope, $input );
 		} catch ( Throwable $thrown ) {
-			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The plugin that answers provider requests threw an exception; the PHP error log says where.', 'codebox' ) );
 		} finally {
 			$values = $this->secrets->end();
 		}
@@ -163,7 +163,7 @@ final class ProviderRequests {
 			throw Failure::because(
 				ErrorCode::BrowserProviderAdapterMissing,
 				__( 'No plugin of this site answers provider requests.', 'codebox' ),
-				[ __( 'A host plugin answers the filter wp_codebox_browser_provider_request, or gives the built-in bridge a policy through wp_codebox_browser_provider_bridge_policy.', 'codebox' ) ]
+				[ __( 'Install a plugin that answers the filter wp_codebox_browser_provider_request, or that sets a policy for the built-in bridge with the filter wp_codebox_browser_provider_bridge_policy.', 'codebox' ) ]
 			);
 		}
 		$invalid = ErrorCode::BrowserProviderAdapterInvalidResponse;

@@ -114,7 +114,7 @@ final class Redaction {
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
 			$json = (string) wp_json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
-				throw Failure::because( $invalid, __( 'The answer holds a secret that could not be removed, so it is not passed on.', 'codebox' ) );
+				throw Failure::because( $invalid, __( 'The answer contains a secret that could not be removed, so the answer is not passed on.', 'codebox' ) );
 			}
 		}
 		return $clean;

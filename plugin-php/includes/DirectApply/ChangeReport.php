@@ -39,7 +39,7 @@ final class ChangeReport {
 				/* translators: %d: number of files. */
 				return Sentence::of( _n( '%d file was restored to its state before the change.', '%d files were restored to their state before the change.', $count, 'codebox' ), $count );
 			default:
-				return __( 'Some files changed since the apply and were left as they are; the others are as before the change.', 'codebox' );
+				return __( 'Some files were changed again after the change had been applied, and were left as they are; the other files were restored.', 'codebox' );
 		}
 	}
 

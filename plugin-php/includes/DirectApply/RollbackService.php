@@ -134,7 +134,7 @@ final class RollbackService {
 		}
 		throw Failure::because(
 			ErrorCode::ApplyNotFound,
-			__( 'Direct apply of this site has written no change of this bundle, so there is nothing that Codebox could take back.', 'codebox' ),
+			__( 'Codebox itself has written no change of this bundle into this site, so there is nothing that it could take back.', 'codebox' ),
 			[ __( 'If another plugin applied the change, take it back with that plugin; the audit log has the reference that the plugin reported.', 'codebox' ) ]
 		);
 	}
@@ -157,7 +157,7 @@ final class RollbackService {
 		$unknown = array_values( array_diff( $files, array_keys( $names ) ) );
 		if ( [] !== $unknown ) {
 			/* translators: %s: path. */
-			throw Failure::because( ErrorCode::ApprovedFilesInvalid, Sentence::of( __( 'The bundle does not change the file %s; name files as the list of changed files does.', 'codebox' ), $unknown[0] ) );
+			throw Failure::because( ErrorCode::ApprovedFilesInvalid, Sentence::of( __( 'The bundle does not change the file %s; use paths from its list of changed files.', 'codebox' ), $unknown[0] ) );
 		}
 		return array_values( array_unique( array_map( static fn( string $file ): string => $names[ $file ], $files ) ) );
 	}

@@ -35,8 +35,8 @@ final class SensitiveFiles {
 		if ( [] !== $files && true !== ( $payload['confirm_sensitive'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ApplyConfirmationMissing,
-				__( 'The change has must-use plugins, drop-ins or configuration of web server or PHP, which take effect at once for the whole site; confirm them as well.', 'codebox' ),
-				[ __( 'Set confirm_sensitive to true, or give --confirm-sensitive at the shell.', 'codebox' ) ],
+				__( 'The change contains must-use plugins, drop-ins, or configuration of the web server or of PHP, which take effect at once for the whole site; confirm these files as well.', 'codebox' ),
+				[ __( 'Set "confirm_sensitive" to true, or give --confirm-sensitive at the shell.', 'codebox' ) ],
 				[ 'files' => $files ]
 			);
 		}

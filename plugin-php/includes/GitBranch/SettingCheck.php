@@ -38,7 +38,7 @@ final class SettingCheck {
 	public function check( mixed $value ): array {
 		if ( null !== $value && ! is_array( $value ) || [] !== array_diff( array_keys( $value ?? [] ), Settings::GIT_BRANCH_FIELDS ) ) {
 			/* translators: %s: names of fields. */
-			throw Failure::invalid_input( sprintf( __( 'The git branch must be a map with these fields only: %s.', 'codebox' ), implode( ', ', Settings::GIT_BRANCH_FIELDS ) ) );
+			throw Failure::invalid_input( sprintf( __( 'The setting for the git branch must be a map with these fields only: %s.', 'codebox' ), implode( ', ', Settings::GIT_BRANCH_FIELDS ) ) );
 		}
 		$fields = array_map( static fn( mixed $field ): string => is_string( $field ) ? trim( $field ) : '', $value ?? [] );
 		$fields = array_filter( $fields, static fn( string $field ): bool => '' !== $field );

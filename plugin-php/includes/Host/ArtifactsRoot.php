@@ -56,7 +56,7 @@ final class ArtifactsRoot {
 		}
 		throw Failure::because(
 			ErrorCode::ArtifactOutsideRoot,
-			__( 'A plugin of this site names an artifacts root that is not the artifacts directory of a site.', 'codebox' ),
+			__( 'A plugin of this site sets a directory for bundles (artifacts root) that is not the artifacts directory of a site.', 'codebox' ),
 			[ __( 'The filter wp_codebox_artifacts_root may only return <state directory>/sites/<site>/artifacts.', 'codebox' ) ]
 		);
 	}

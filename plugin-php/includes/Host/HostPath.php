@@ -75,7 +75,7 @@ final class HostPath {
 	 */
 	private function assert_plain( string $path ): void {
 		if ( ! str_starts_with( $path, '/' ) || 1 === preg_match( '#(^|/)\.\.?(/|$)|[\x00-\x1f\x7f]#', $path ) ) {
-			throw Failure::invalid_input( __( 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The path must be absolute, without the parts "." and ".." and without control characters; correct it.', 'codebox' ) );
 		}
 	}
 

@@ -113,7 +113,7 @@ final class SettingChecks {
 		if ( is_string( $value ) ) {
 			$value = '' === trim( $value ) ? [] : json_decode( $value, true );
 			if ( ! is_array( $value ) || [] !== $value && array_is_list( $value ) ) {
-				throw Failure::invalid_input( __( 'Model providers must be a JSON object of objects, by id.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'The setting for model providers must be a JSON object that has an object for the id of each provider.', 'codebox' ) );
 			}
 		}
 		return array_map( static fn( array $row ): array => array_diff_key( $row, [ 'id' => true ] ), ProviderRows::permitted( $this->rows( $value ) ) );
@@ -128,7 +128,7 @@ final class SettingChecks {
 		$id = $this->name( $value );
 		if ( '' !== $id && '' === ( ( new Providers( $this->settings ) )->all()[ $id ]->base_url ?? '' ) ) {
 			/* translators: %s: id as typed. */
-			throw Failure::invalid_input( sprintf( __( 'There is no model provider "%s" that could be the default.', 'codebox' ), $id ) );
+			throw Failure::invalid_input( sprintf( __( 'There is no model provider "%s" with a base URL that could be the default.', 'codebox' ), $id ) );
 		}
 		return $id;
 	}
@@ -172,7 +172,7 @@ final class SettingChecks {
 		$rows = '' === $value ? [] : $this->rows( $value );
 		foreach ( $rows as $row ) {
 			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/D', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
-				throw Failure::invalid_input( __( 'Component contracts must be a JSON list of objects that each have a slug.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'The plugins that every sandbox loads (component contracts) must be a JSON list of objects, each with a valid "slug".', 'codebox' ) );
 			}
 		}
 		return array_values( $rows );
@@ -242,7 +242,7 @@ final class SettingChecks {
 		$number = null === $value || '' === $value ? 0 : SettingUnits::whole( $value, $host ?? 256 );
 		if ( null === $number ) {
 			/* translators: %d: largest number. */
-			throw Failure::invalid_input( sprintf( __( 'Runs at once must be a whole number from 0 to %d, which is what the host allows.', 'codebox' ), $host ?? 256 ) );
+			throw Failure::invalid_input( sprintf( __( 'The maximum number of parallel runs must be a whole number from 0 to %d, the most that the host allows.', 'codebox' ), $host ?? 256 ) );
 		}
 		return $number;
 	}

@@ -57,7 +57,7 @@ final class SettingUnits {
 			$number = self::whole( $given, intdiv( PHP_INT_MAX, $factor ) );
 			if ( null === $number ) {
 				/* translators: %s: name of a setting. */
-				throw Failure::invalid_input( sprintf( __( '%s must be a whole number; leave it empty for none.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '%s must be a whole number; leave the field empty to set no value.', 'codebox' ), $name ) );
 			}
 			$old               = $current[ $field ] ?? 0;
 			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;

@@ -60,7 +60,7 @@ final class HostAnswer {
 		}
 		$plain = is_array( $answer ) ? Redaction::answer( $answer, [], $invalid ) : null;
 		if ( ! is_array( $plain ) || [] === $plain || array_is_list( $plain ) ) {
-			throw Failure::because( $invalid, __( 'The plugin that handles the request returned neither an object nor a WP_Error.', 'codebox' ) );
+			throw Failure::because( $invalid, __( 'The plugin that handles the request must return an array with named keys, which is not empty, or a WP_Error.', 'codebox' ) );
 		}
 		return $plain;
 	}

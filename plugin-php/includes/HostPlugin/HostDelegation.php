@@ -84,7 +84,7 @@ final class HostDelegation {
 		$goal  = (string) ( $input['goal'] ?? '' );
 		$goal  = '' !== $goal ? $goal : (string) ( $input['task'] ?? '' );
 		if ( '' === $goal ) {
-			throw Failure::because( ErrorCode::HostDelegationRequestInvalid, __( 'The request has neither goal nor task; say in one of them what the host shall do.', 'codebox' ), [], [ 'field' => 'goal' ] );
+			throw Failure::because( ErrorCode::HostDelegationRequestInvalid, __( 'The request has neither "goal" nor "task"; say in one of them what the host is to do.', 'codebox' ), [], [ 'field' => 'goal' ] );
 		}
 		$id      = (string) ( $input['request_id'] ?? '' );
 		$request = [
@@ -109,7 +109,7 @@ final class HostDelegation {
 		$value = is_array( $given ) ? (string) ( $given['value'] ?? '' ) : (string) $given;
 		$value = strtolower( trim( $value ) );
 		if ( '' !== $value && 1 !== preg_match( '/^[0-9a-f]{64}$/D', $value ) ) {
-			throw Failure::because( ErrorCode::HostDelegationSourceDigestInvalid, __( 'source_digest is not a SHA-256; give 64 hex digits.', 'codebox' ), [], [ 'field' => 'source_digest' ] );
+			throw Failure::because( ErrorCode::HostDelegationSourceDigestInvalid, __( '"source_digest" is not a SHA-256; give 64 hex digits.', 'codebox' ), [], [ 'field' => 'source_digest' ] );
 		}
 		return $value;
 	}
@@ -146,8 +146,8 @@ final class HostDelegation {
 	private function unavailable( array $request ): array {
 		$failure = Failure::because(
 			ErrorCode::HostDelegationUnavailable,
-			__( 'No plugin of this site takes host delegations, so nothing was done.', 'codebox' ),
-			[ __( 'A host plugin answers the filter wp_codebox_host_delegation_request.', 'codebox' ) ]
+			__( 'No plugin of this site takes host delegations (tasks that a sandbox hands to its host), so nothing was done.', 'codebox' ),
+			[ __( 'Install a plugin that answers the filter wp_codebox_host_delegation_request.', 'codebox' ) ]
 		);
 		return $this->envelope( $request, 'unavailable', [ 'error' => $failure->to_array() ] );
 	}
@@ -187,14 +187,14 @@ final class HostDelegation {
 	 */
 	private function belongs( array $answer, array $request ): void {
 		if ( null !== HostAnswer::foreign( $answer, [ 'request_id' ], $request['request_id'] ) ) {
-			throw Failure::because( ErrorCode::HostDelegationRequestIdMismatch, __( 'The plugin that takes host delegations answered for another request_id.', 'codebox' ) );
+			throw Failure::because( ErrorCode::HostDelegationRequestIdMismatch, __( 'The plugin that takes host delegations answered with a "request_id" that is not the one of the request.', 'codebox' ) );
 		}
 		if ( null !== HostAnswer::foreign( $answer, [ 'session_id', 'sandbox_session_id' ], (string) ( $request['sandbox_session_id'] ?? '' ) ) ) {
-			throw Failure::because( ErrorCode::HostDelegationScopeMismatch, __( 'The plugin that takes host delegations answered for another session.', 'codebox' ) );
+			throw Failure::because( ErrorCode::HostDelegationScopeMismatch, __( 'The plugin that takes host delegations answered with a session id that is not the one of the request.', 'codebox' ) );
 		}
 		$digest = is_array( $answer['source_digest'] ?? null ) ? $answer['source_digest']['value'] ?? null : $answer['source_digest'] ?? null;
 		if ( null !== $digest && ( ! is_string( $digest ) || strtolower( $digest ) !== ( $request['source_digest'] ?? '' ) ) ) {
-			throw Failure::because( ErrorCode::HostDelegationSourceDigestMismatch, __( 'The plugin that takes host delegations answered about another source_digest.', 'codebox' ) );
+			throw Failure::because( ErrorCode::HostDelegationSourceDigestMismatch, __( 'The plugin that takes host delegations answered with a "source_digest" that is not the one of the request.', 'codebox' ) );
 		}
 	}
 
@@ -216,7 +216,7 @@ final class HostDelegation {
 			};
 			if ( null !== $value && ! $fits ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( ErrorCode::HostDelegationProviderResultInvalid, Sentence::of( __( 'The plugin that takes host delegations answered with a field "%s" of the wrong type.', 'codebox' ), $name ) );
+				throw Failure::because( ErrorCode::HostDelegationProviderResultInvalid, Sentence::of( __( 'The plugin that takes host delegations answered with a value of the wrong type in the field "%s".', 'codebox' ), $name ) );
 			}
 			$members[ $name ] = $value;
 		}

@@ -36,7 +36,7 @@ final class HostProviders {
 			$row = is_array( $row ) ? $row + ( is_string( $key ) ? [ 'id' => $key ] : [] ) : [];
 			if ( ! is_string( $row['id'] ?? null ) || '' === trim( $row['id'] ) || ! is_callable( $row['callback'] ?? null ) ) {
 				/* translators: %s: position or name of a row. */
-				throw Failure::because( $invalid, Sentence::of( __( 'The provider %s that a plugin registers has no id or no callback.', 'codebox' ), sanitize_text_field( (string) $key ) ) );
+				throw Failure::because( $invalid, Sentence::of( __( 'The provider "%s" that a plugin registers has no "id", or its "callback" cannot be called.', 'codebox' ), sanitize_text_field( (string) $key ) ) );
 			}
 			if ( self::takes( $row, $request, $target, $invalid ) ) {
 				return $row;
@@ -55,7 +55,7 @@ final class HostProviders {
 	 */
 	private static function takes( array $row, array $request, string $target, ErrorCode $invalid ): bool {
 		if ( is_callable( $row['matches'] ?? null ) ) {
-			$message = __( 'A provider of a plugin threw an exception; the PHP error log says where.', 'codebox' );
+			$message = __( 'The function "matches" of a provider that a plugin registers threw an exception; the PHP error log says where.', 'codebox' );
 			return true === HostAnswer::of( static fn(): mixed => $row['matches']( $request ), $invalid, $message );
 		}
 		if ( '' === $target ) {

@@ -101,7 +101,7 @@ final class Inheritance {
 		return new Connector(
 			$known->name,
 			$status,
-			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The plugin that supplies the credentials of this connector has no value for a secret of it.', 'codebox' ) ),
+			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The plugin that supplies the credentials of this connector has no value for one of its secrets.', 'codebox' ) ),
 			Label::clean( $spec['provider'] ?? $known->provider ),
 			Label::clean( $spec['model'] ?? '' ),
 			$credentials,

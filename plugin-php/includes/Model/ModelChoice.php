@@ -131,7 +131,7 @@ final class ModelChoice {
 		if ( '' === $asked || $asked === $provider->base_url ) {
 			if ( '' === $provider->base_url ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'No address is configured for the model provider %s; name another provider, or, as the operator, give the address with base_url (in WP-CLI --base-url).', 'codebox' ), $id ) );
+				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'No address is configured for the model provider %s; name another provider, or, as the operator, give the address in "base_url" (in WP-CLI --base-url).', 'codebox' ), $id ) );
 			}
 			return [ $provider, $provider->base_url ];
 		}
@@ -139,8 +139,8 @@ final class ModelChoice {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: id of a model provider. */
-				Sentence::of( __( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another address.', 'codebox' ), $id ),
-				[ __( 'Leave base_url out.', 'codebox' ), __( 'Or let an administrator add a provider with this address in the settings of Codebox.', 'codebox' ) ]
+				Sentence::of( __( '"base_url" must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another address.', 'codebox' ), $id ),
+				[ __( 'Leave "base_url" out.', 'codebox' ), __( 'Or let an administrator add a provider with this address in the settings of Codebox.', 'codebox' ) ]
 			);
 		}
 		if ( '' !== $provider->base_url ) {
@@ -211,9 +211,9 @@ final class ModelChoice {
 			ErrorCode::ModelMissing,
 			$sentence,
 			[
-				__( 'Name one for this task: provider and model (in WP-CLI --provider=<id> --model=<name>).', 'codebox' ),
+				__( 'Name the provider and the model for this task: "provider" and "model" (in WP-CLI --provider=<id> --model=<name>).', 'codebox' ),
 				__( 'Or set a default: the options wp_codebox_default_provider and wp_codebox_default_model, or the filters of the same names.', 'codebox' ),
-				__( 'Or let a program do the work instead of a model: set agent or agent_command.', 'codebox' ),
+				__( 'Or let a program do the work instead of a model: set "agent" or "agent_command".', 'codebox' ),
 			]
 		);
 	}

@@ -114,7 +114,7 @@ final class ProviderCredentials {
 			$inheritance
 		);
 		if ( ! is_array( $answer ) || ! is_array( $answer['requirements'] ?? null ) ) {
-			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site changed the requirements of the provider to a value that is not a list.', 'codebox' ) );
+			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site changed the list of secrets that the provider requires to a value that is not a list.', 'codebox' ) );
 		}
 		$needs = [];
 		foreach ( $answer['requirements'] as $row ) {
@@ -236,10 +236,10 @@ final class ProviderCredentials {
 			'' === $reason ? $sentence : Sentence::join( ' ', [ $sentence, $reason ] ),
 			[
 				/* translators: 1: id of a connector, or name of an environment variable where it stands alone, 2: name of an environment variable. */
-				'' === $provider->connector ? Sentence::of( __( 'Set it for this PHP: the environment variable or the constant %s.', 'codebox' ), $name ) : Sentence::of( __( 'Connect it: Settings, Connectors, %1$s; or the environment variable or the constant %2$s.', 'codebox' ), $provider->connector, $name ),
+				'' === $provider->connector ? Sentence::of( __( 'Set the key for this PHP as the environment variable or the constant %s.', 'codebox' ), $name ) : Sentence::of( __( 'Set the key in Settings, Connectors, %1$s, or as the environment variable or the constant %2$s.', 'codebox' ), $provider->connector, $name ),
 				/* translators: %1$s: name of an environment variable. */
-				Sentence::of( __( 'Or give this task a key: list %1$s in secret_env and let a plugin of this site supply its value with the filter wp_codebox_secret_values. In WP-CLI, --secret-env=%1$s reads it from the environment of the command.', 'codebox' ), $name ),
-				__( 'Or choose another provider or agent: provider and model, or an agent that needs no model.', 'codebox' ),
+				Sentence::of( __( 'Or give this task a key: list %1$s in "secret_env" and let a plugin of this site supply its value with the filter wp_codebox_secret_values. In WP-CLI, --secret-env=%1$s reads it from the environment of the command.', 'codebox' ), $name ),
+				__( 'Or choose another provider with "provider" and "model", or an agent that needs no model with "agent".', 'codebox' ),
 			],
 			[
 				'schema'      => 'wp-codebox/provider-credential-resolution/v1',

@@ -43,7 +43,7 @@ final class ProviderRows {
 			}
 			if ( ! is_array( $row ) ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%s" must be an object with api and base_url.', 'codebox' ), $id ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The model provider "%s" must be an object with "api" and "base_url".', 'codebox' ), $id ) );
 			}
 			$unknown = array_diff( array_map( 'strval', array_keys( $row ) ), self::FIELDS, [ 'id' ] );
 			if ( [] !== $unknown ) {
@@ -114,7 +114,7 @@ final class ProviderRows {
 		$api = $row['api'] ?? '';
 		if ( ! in_array( $api, Providers::APIS, true ) ) {
 			/* translators: 1: id of a model provider, 2: list of values. */
-			throw Failure::invalid_input( Sentence::of( __( 'The api of the model provider "%1$s" must be one of %2$s.', 'codebox' ), $id, implode( ', ', Providers::APIS ) ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The "api" of the model provider "%1$s" must be one of %2$s.', 'codebox' ), $id, implode( ', ', Providers::APIS ) ) );
 		}
 		$fields = [
 			'api'      => $api,
@@ -124,7 +124,7 @@ final class ProviderRows {
 		if ( '' !== $key ) {
 			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $key ) ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::invalid_input( Sentence::of( __( 'key_env of the model provider "%s" must be the name of the variable or constant that holds its key, like EXAMPLE_API_KEY; not the key itself.', 'codebox' ), $id ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The "key_env" of the model provider "%s" must be the name of the variable or constant that holds its key, like EXAMPLE_API_KEY; not the key itself.', 'codebox' ), $id ) );
 			}
 			$fields['key_env'] = $key;
 		}
@@ -132,7 +132,7 @@ final class ProviderRows {
 		if ( '' !== $connector ) {
 			if ( ! is_string( $connector ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/D', $connector ) ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::invalid_input( Sentence::of( __( 'connector of the model provider "%s" must be the id of a connector.', 'codebox' ), $id ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The "connector" of the model provider "%s" must be the id of a connector.', 'codebox' ), $id ) );
 			}
 			$fields['connector'] = $connector;
 		}
@@ -152,7 +152,7 @@ final class ProviderRows {
 		foreach ( is_array( $models ) ? $models : [ null ] as $model ) {
 			if ( ! is_string( $model ) || 1 !== preg_match( '/^[^\p{C}]{1,200}$/uD', $model ) ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::invalid_input( Sentence::of( __( 'models of the model provider "%s" must be a list of names.', 'codebox' ), $id ) );
+				throw Failure::invalid_input( Sentence::of( __( 'The "models" of the model provider "%s" must be a list of names.', 'codebox' ), $id ) );
 			}
 		}
 		if ( [] !== $models ) {
@@ -180,7 +180,7 @@ final class ProviderRows {
 		$parts = '' === $url || strlen( $url ) > 2000 || 1 === preg_match( '/[\s\p{C}]/u', $url ) ? false : wp_parse_url( $url );
 		if ( ! is_array( $parts ) || ! in_array( $parts['scheme'] ?? '', [ 'http', 'https' ], true ) || empty( $parts['host'] ) || array_diff( array_keys( $parts ), [ 'scheme', 'host', 'port', 'path' ] ) !== [] ) {
 			/* translators: %s: id of a model provider. */
-			throw Failure::invalid_input( Sentence::of( __( 'base_url of the model provider "%s" must be an http or https address without user, query and fragment, like https://models.example.com/v1.', 'codebox' ), $id ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The "base_url" of the model provider "%s" must be an http or https address without user, query and fragment, like https://models.example.com/v1.', 'codebox' ), $id ) );
 		}
 		return $url;
 	}
@@ -195,7 +195,7 @@ final class ProviderRows {
 	private static function prices( string $id, mixed $value ): array {
 		if ( ! is_array( $value ) || array_diff( array_map( 'strval', array_keys( $value ) ), self::PRICES ) !== [] || ! isset( $value['input'], $value['output'] ) ) {
 			/* translators: %s: id of a model provider. */
-			throw Failure::invalid_input( Sentence::of( __( 'prices of the model provider "%s" must have input and output, and may have cached_input: millionths of a US dollar per million tokens.', 'codebox' ), $id ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The "prices" of the model provider "%s" must have "input" and "output", and may have "cached_input": millionths of a US dollar per million tokens.', 'codebox' ), $id ) );
 		}
 		$prices = [];
 		foreach ( $value as $name => $number ) {
@@ -215,7 +215,7 @@ final class ProviderRows {
 	private static function number( string $id, string $field, mixed $value, int $least ): int {
 		if ( ! is_int( $value ) || $value < $least || $value > 1_000_000_000_000 ) {
 			/* translators: 1: field, 2: id of a model provider, 3: smallest number. */
-			throw Failure::invalid_input( Sentence::of( __( '%1$s of the model provider "%2$s" must be a whole number from %3$d.', 'codebox' ), $field, $id, $least ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The "%1$s" of the model provider "%2$s" must be a whole number of at least %3$d.', 'codebox' ), $field, $id, $least ) );
 		}
 		return $value;
 	}

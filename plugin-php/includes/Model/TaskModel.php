@@ -103,9 +103,9 @@ final class TaskModel {
 					'' === $connector->reason ? $sentence : Sentence::join( ' ', [ $sentence, $connector->reason ] ),
 					[
 						/* translators: %s: id of a connector. */
-						Sentence::of( __( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', 'codebox' ), $connector->name ),
-						__( 'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.', 'codebox' ),
-						__( 'Or leave it out of inherit.connectors, and give this task a key with secret_env.', 'codebox' ),
+						Sentence::of( __( 'Set its key in Settings, Connectors, %s, or as the environment variable or constant that the connector names.', 'codebox' ), $connector->name ),
+						__( 'Or let a plugin of this site supply the credentials with the filter wp_codebox_connector_credential_resolvers.', 'codebox' ),
+						__( 'Or leave the connector out of "inherit.connectors", and give this task a key with "secret_env".', 'codebox' ),
 					],
 					[ 'connector' => $connector->row() ]
 				);

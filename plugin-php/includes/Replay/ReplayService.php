@@ -80,7 +80,7 @@ final class ReplayService {
 				}
 				if ( empty( $run['artifact_id'] ) ) {
 					/* translators: %s: how the run ended. */
-					throw ReplayPlan::unavailable( [ Sentence::of( __( 'the bundle of the replay, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
+					throw ReplayPlan::unavailable( [ Sentence::of( __( 'the bundle of the replay, whose run ended with: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -144,7 +144,7 @@ final class ReplayService {
 		if ( true !== ( $verification['valid'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ArtifactVerificationFailed,
-				__( 'The bundle does not verify, so what ran is not known; inspect it, and run the task again instead.', 'codebox' ),
+				__( 'The verification of the bundle failed, so this site cannot know what ran; look at the violations, and run the task again instead of replaying it.', 'codebox' ),
 				[],
 				[ 'violations' => $verification['violations'] ?? [] ]
 			);
@@ -191,7 +191,7 @@ final class ReplayService {
 	private function repetition( string $run_id, array $original ): array {
 		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
-			throw Failure::invalid_input( __( 'replay_run_id is not a replay of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"replay_run_id" is not a replay of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
 		}
 		return $replay;
 	}

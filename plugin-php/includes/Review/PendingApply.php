@@ -125,7 +125,7 @@ final class PendingApply {
 		$unknown = array_diff( array_keys( $input ), self::FIELDS );
 		$bound   = array_filter( array_intersect_key( $input, array_flip( [ 'manifest_sha256', 'approval' ] ) ), static fn( mixed $digest ): bool => is_string( $digest ) && 1 === preg_match( '/^[0-9a-f]{64}$/D', $digest ) );
 		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 2 !== count( $bound ) ) {
-			throw Failure::invalid_input( __( 'This is not a staged apply; pass apply_input as stage-artifact-apply returned it.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The input is not that of a staged change; pass "apply_input" unchanged as stage-artifact-apply returned it.', 'codebox' ) );
 		}
 		return $input;
 	}

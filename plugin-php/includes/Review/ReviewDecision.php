@@ -137,7 +137,7 @@ final class ReviewDecision {
 			return gmdate( 'Y-m-d\TH:i:s\Z' );
 		}
 		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/D', $given ) || false === strtotime( $given ) ) {
-			throw Failure::invalid_input( __( 'decided_at is not an RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"decided_at" is not an RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.', 'codebox' ) );
 		}
 		return $given;
 	}

@@ -124,7 +124,7 @@ final class ReviewService {
 				ErrorCode::Forbidden,
 				/* translators: %s: name of a capability. */
 				Sentence::of( __( 'Approving a change also applies it, and this user lacks the capability %s.', 'codebox' ), Capabilities::APPLY ),
-				[ __( 'Reject it or request changes, or ask a user with this capability to approve it.', 'codebox' ) ]
+				[ __( 'Reject the bundle or request changes to it, or ask a user with this capability to approve it.', 'codebox' ) ]
 			);
 		}
 	}

@@ -97,7 +97,7 @@ final class StageService {
 		$current = get_current_user_id();
 		$named   = (int) ( $input['user_id'] ?? $current );
 		if ( Authority::Operator !== $authority && $current > 0 && $named !== $current ) {
-			throw Failure::because( ErrorCode::Forbidden, __( 'user_id names another user; leave it out to stage the change in your own name.', 'codebox' ) );
+			throw Failure::because( ErrorCode::Forbidden, __( '"user_id" names another user; leave it out to stage the change in your own name.', 'codebox' ) );
 		}
 		return $named;
 	}
@@ -207,7 +207,7 @@ final class StageService {
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::PendingApplyUnavailable,
-				__( 'No plugin on this site keeps pending actions, so nothing was staged.', 'codebox' ),
+				__( 'No plugin on this site keeps changes that wait for a decision (pending actions), so nothing was staged.', 'codebox' ),
 				[ __( 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.', 'codebox' ) ]
 			);
 		}

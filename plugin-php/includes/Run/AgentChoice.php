@@ -52,14 +52,14 @@ final class AgentChoice {
 	 */
 	public function resolve( array $input ): array {
 		if ( count( array_intersect_key( $input, array_flip( [ 'agent', 'agent_command', 'runtime_task' ] ) ) ) > 1 ) {
-			throw Failure::invalid_input( __( 'The task gives more than one of agent, agent_command and runtime_task; give one of them.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The task has more than one of "agent", "agent_command" and "runtime_task"; give only one.', 'codebox' ) );
 		}
 		$agent = $this->chosen( $input );
 		if ( 'model' === self::kind( $agent ) ) {
 			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
-			throw Failure::invalid_input( __( 'max_turns and budget work with the built-in agent only; leave them out, or do not name another agent.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"max_turns" and "budget" work with the built-in agent only; leave them out, or do not name another agent.', 'codebox' ) );
 		}
 		if ( 'command' !== self::kind( $agent ) ) {
 			return $this->plain( $agent, $input );
@@ -163,7 +163,7 @@ final class AgentChoice {
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::invalid_input( __( 'agent_env, runtime_env and agent_success_codes work only with agent_command; leave them out, or give agent_command.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"agent_env", "runtime_env" and "agent_success_codes" work only with "agent_command"; leave them out, or give "agent_command".', 'codebox' ) );
 		}
 		return $agent;
 	}
@@ -184,7 +184,7 @@ final class AgentChoice {
 		if ( isset( $asked['cost_usd'] ) ) {
 			$micro = (int) round( (float) $asked['cost_usd'] * 1e6 );
 			if ( $micro < 1 ) {
-				throw Failure::because( ErrorCode::BudgetInvalid, __( 'budget.cost_usd must be at least 0.000001 US dollars.', 'codebox' ) );
+				throw Failure::because( ErrorCode::BudgetInvalid, __( '"budget.cost_usd" must be at least 0.000001 US dollars.', 'codebox' ) );
 			}
 			$budget['cost_microusd'] = $micro;
 		}
@@ -208,10 +208,10 @@ final class AgentChoice {
 			ErrorCode::AgentMissing,
 			$sentence,
 			[
-				__( 'Use the built-in agent: name a model (provider and model, in WP-CLI --provider=<id> --model=<name>), or set a default in the settings of Codebox.', 'codebox' ),
+				__( 'Use the built-in agent: name a model ("provider" and "model", in WP-CLI --provider=<id> --model=<name>), or set a default in the settings of Codebox.', 'codebox' ),
 				/* translators: %s: list of names, or "none". */
-				Sentence::of( __( 'Or name an agent from the option wp_codebox_agents or one of the presets (%s): agent (in WP-CLI --agent=<name>); the option wp_codebox_default_agent, or the filter of the same name, sets a default.', 'codebox' ), [] === $presets ? __( 'none', 'codebox' ) : implode( ', ', $presets ) ),
-				__( 'Or give the program for this task: agent_command (in WP-CLI --agent-command=\'php agent.php\').', 'codebox' ),
+				Sentence::of( __( 'Or name an agent from the option wp_codebox_agents or one of the presets (%s): set "agent" (in WP-CLI --agent=<name>); the option wp_codebox_default_agent, or the filter of the same name, sets a default.', 'codebox' ), [] === $presets ? __( 'none', 'codebox' ) : implode( ', ', $presets ) ),
+				__( 'Or give the program for this task: set "agent_command" (in WP-CLI --agent-command=\'php agent.php\').', 'codebox' ),
 			]
 		);
 	}

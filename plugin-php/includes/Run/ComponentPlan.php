@@ -197,7 +197,7 @@ final class ComponentPlan {
 		}
 		if ( false !== $real && $this->site->refuses( $real ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" contains this site, the runtime or the system, or is inside them and is not an installed plugin or theme.', 'codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" contains this site, a directory of Codebox or a system directory, or is inside one of them and is not an installed plugin or theme.', 'codebox' ), $slug ) );
 		}
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: name of a component. */

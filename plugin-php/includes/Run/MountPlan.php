@@ -57,7 +57,7 @@ final class MountPlan {
 			$themes  = array_keys( $this->code->installed( 'theme' ) );
 			throw Failure::because(
 				ErrorCode::MountMissing,
-				__( 'The task has no code to work on; give plugin, theme or mounts.', 'codebox' ),
+				__( 'The task has no code to work on; give "plugin", "theme" or "mounts".', 'codebox' ),
 				[
 					/* translators: %s: list of names, or "none". */
 					Sentence::of( __( 'Plugins: %s.', 'codebox' ), [] === $plugins ? __( 'none', 'codebox' ) : implode( ', ', $plugins ) ),

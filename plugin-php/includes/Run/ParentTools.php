@@ -55,12 +55,12 @@ final class ParentTools {
 		}
 		$dispatcher = (array) ( $bridge['dispatcher'] ?? [] );
 		if ( ! in_array( $dispatcher['mode'] ?? 'ability', [ 'ability' ], true ) || isset( $dispatcher['command'] ) || isset( $dispatcher['endpoint'] ) ) {
-			throw Failure::invalid_input( __( 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"parent_tool_bridge.dispatcher" cannot name a command or an address: parent tools are abilities of this site, listed in "parent_tool_bridge.allowed_tools".', 'codebox' ) );
 		}
 		$names = array_values( array_unique( array_filter( (array) ( $bridge['allowed_tools'] ?? [] ), 'is_string' ) ) );
 		if ( [] === $names || count( $names ) > self::MOST_TOOLS ) {
 			/* translators: %d: number of abilities. */
-			throw Failure::invalid_input( Sentence::of( __( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', 'codebox' ), self::MOST_TOOLS ) );
+			throw Failure::invalid_input( Sentence::of( __( '"parent_tool_bridge.allowed_tools" must list from 1 to %d abilities of this site.', 'codebox' ), self::MOST_TOOLS ) );
 		}
 		$tools = array_map( fn( string $name ): array => $this->tool( $name, $input ), $names );
 		$limit = $bridge['timeout_ms'] ?? $dispatcher['timeout_ms'] ?? null;

@@ -47,7 +47,7 @@ final class PreviewPlan {
 			foreach ( self::PLACE as $field ) {
 				if ( ! empty( $input[ $field ] ) ) {
 					/* translators: %s: name of a field. */
-					throw $this->refusal( $field, Sentence::of( __( '%s has no effect without preview_hold_seconds.', 'codebox' ), $field ), __( 'Give the seconds for which the sandbox stays up for the preview, from 1 to 3600, or leave the field out.', 'codebox' ) );
+					throw $this->refusal( $field, Sentence::of( __( '"%s" has no effect without "preview_hold_seconds".', 'codebox' ), $field ), __( 'Set "preview_hold_seconds" to the seconds for which the sandbox stays up for the preview, from 1 to 3600, or leave the other field out.', 'codebox' ) );
 				}
 			}
 			return [];
@@ -87,11 +87,11 @@ final class PreviewPlan {
 		$bind = 'localhost' === strtolower( $bind ) ? '' : trim( $bind, '[]' );
 		if ( '' !== $bind && false === filter_var( $bind, FILTER_VALIDATE_IP ) ) {
 			/* translators: %s: value as given. */
-			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not an IP address.', 'codebox' ), $bind ), __( 'Give an IP address of this host, or leave the field out for the loopback address.', 'codebox' ) );
+			throw $this->refusal( 'preview_bind', Sentence::of( __( 'The value "%s" of "preview_bind" is not an IP address.', 'codebox' ), $bind ), __( 'Give an IP address of this host, or leave the field out for the loopback address.', 'codebox' ) );
 		}
 		if ( Authority::User === $authority && ! self::is_loopback( $bind ) && ! in_array( $bind, $this->allowed( 'bind' ), true ) ) {
 			/* translators: %s: value as given. */
-			throw $this->refusal( 'preview_bind', Sentence::of( __( 'preview_bind "%s" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( 'Leave it out, or ask the operator to add the address to the list "bind" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
+			throw $this->refusal( 'preview_bind', Sentence::of( __( 'The value "%s" of "preview_bind" is not allowed: other machines could reach the sandbox.', 'codebox' ), $bind ), __( 'Leave "preview_bind" out, or ask the operator to add the address to the list "bind" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $bind;
 	}
@@ -105,7 +105,7 @@ final class PreviewPlan {
 	private function port( int $port, Authority $authority ): int {
 		if ( Authority::User === $authority && 0 !== $port && $port <= self::LAST_RESERVED_PORT && ! in_array( $port, $this->allowed( 'ports' ), true ) ) {
 			/* translators: %d: number of a port. */
-			throw $this->refusal( 'preview_port', Sentence::of( __( 'preview_port %d is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( 'Give a port from 1024, leave it out for any free one, or ask the operator to add it to the list "ports" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
+			throw $this->refusal( 'preview_port', Sentence::of( __( 'The value %d of "preview_port" is not allowed: ports below 1024 belong to services of the host.', 'codebox' ), $port ), __( 'Give a port from 1024, leave "preview_port" out for any free port, or ask the operator to add the port to the list "ports" of the constant WP_CODEBOX_PREVIEW.', 'codebox' ) );
 		}
 		return $port;
 	}
@@ -122,7 +122,7 @@ final class PreviewPlan {
 		}
 		foreach ( [ home_url(), site_url(), network_home_url() ] as $own ) {
 			if ( self::same_origin( $url, $own ) ) {
-				throw $this->refusal( 'preview_public_url', __( 'preview_public_url is the origin of this site.', 'codebox' ), __( 'Give an origin that nothing else uses, such as https://preview.example.org.', 'codebox' ) );
+				throw $this->refusal( 'preview_public_url', __( '"preview_public_url" must not have the origin of this site.', 'codebox' ), __( 'Give an origin that nothing else uses, such as https://preview.example.org.', 'codebox' ) );
 			}
 		}
 		return untrailingslashit( $url );

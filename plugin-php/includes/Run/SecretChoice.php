@@ -64,7 +64,7 @@ final class SecretChoice {
 					ErrorCode::SecretInvalid,
 					/* translators: %s: name of an environment variable. */
 					Sentence::of( __( 'No plugin of this site supplies the secret %s to this user.', 'codebox' ), $name ),
-					[ __( 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'codebox' ), __( 'Or the operator exports the secret as an environment variable and starts the task with WP-CLI.', 'codebox' ) ]
+					[ __( 'Install a plugin that answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'codebox' ), __( 'Or the operator exports the secret as an environment variable and starts the task with WP-CLI.', 'codebox' ) ]
 				);
 			}
 			$secrets[] = [

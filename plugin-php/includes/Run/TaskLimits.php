@@ -49,7 +49,7 @@ final class TaskLimits {
 				throw Failure::because(
 					ErrorCode::LimitInvalid,
 					/* translators: 1: name of a limit, 2: number asked for, 3: largest number. */
-					Sentence::of( __( 'The task asks for limits.%1$s %2$d, but this site allows at most %3$d.', 'codebox' ), $field, (int) $asked[ $field ], $ceiling ),
+					Sentence::of( __( 'The task sets "limits.%1$s" to %2$d, but this site allows at most %3$d.', 'codebox' ), $field, (int) $asked[ $field ], $ceiling ),
 					[ __( 'Ask for less, or raise the ceiling in the settings of Codebox.', 'codebox' ) ],
 					[
 						'field'   => $field,

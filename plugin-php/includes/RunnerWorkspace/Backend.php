@@ -62,8 +62,8 @@ final class Backend {
 		if ( in_array( $config, [ null, false, [] ], true ) ) {
 			throw Failure::because(
 				ErrorCode::RunnerWorkspaceBackendUnavailable,
-				__( 'No plugin of this site keeps runner workspaces.', 'codebox' ),
-				[ __( 'A host plugin answers the filter wp_codebox_runner_workspace_backend with an id and an ability for each operation.', 'codebox' ) ]
+				__( 'No plugin of this site provides a backend for runner workspaces.', 'codebox' ),
+				[ __( 'Install a plugin that answers the filter wp_codebox_runner_workspace_backend with an id and an ability for each operation.', 'codebox' ) ]
 			);
 		}
 		$faults = self::faults( $config );
@@ -158,7 +158,7 @@ final class Backend {
 			$named = is_string( $ability ) && 1 === preg_match( '~^[a-z0-9-]{1,100}/[a-z0-9-]{1,100}$~D', $ability ) && ! str_starts_with( $ability, 'wp-codebox/' );
 			if ( ! in_array( $operation, self::OPERATIONS, true ) || ! $named ) {
 				/* translators: %s: name of an operation. */
-				$faults[] = Sentence::of( __( 'abilities.%s is no known operation, or does not name an ability of another plugin', 'codebox' ), sanitize_key( (string) $operation ) );
+				$faults[] = Sentence::of( __( '"abilities.%s" is not the name of an operation, or its value is not an ability of another plugin', 'codebox' ), sanitize_key( (string) $operation ) );
 			}
 		}
 		return $faults;

@@ -53,7 +53,7 @@ final class WorkspaceForm {
 		$this->succeeded( $found );
 		$handle = $this->text( $found, [ 'handle', 'workspace_handle', 'workspace', 'name' ] );
 		if ( '' === $handle ) {
-			throw $this->invalid( __( 'The backend of runner workspaces returned no handle of the workspace.', 'codebox' ) );
+			throw $this->invalid( __( 'The backend of runner workspaces returned no "handle" for the workspace.', 'codebox' ) );
 		}
 		$row = [
 			'handle' => $handle,
@@ -99,7 +99,7 @@ final class WorkspaceForm {
 		$exit = $answer['exit_code'] ?? $answer['exitCode'] ?? null;
 		if ( ! is_int( $exit ) ) {
 			$this->succeeded( $answer );
-			throw $this->invalid( __( 'The backend of runner workspaces returned no exit_code of the command.', 'codebox' ) );
+			throw $this->invalid( __( 'The backend of runner workspaces returned no "exit_code" for the command.', 'codebox' ) );
 		}
 		$elapsed = $answer['elapsed_ms'] ?? $answer['duration_ms'] ?? 0;
 		return $this->head( 'command', 0 === $exit, 0 === $exit ? 'completed' : 'failed' ) + HostAnswer::filled( array_intersect_key( $read, array_flip( [ 'command', 'description' ] ) ) ) + [
@@ -142,7 +142,7 @@ final class WorkspaceForm {
 			}
 		}
 		if ( ! in_array( $status, [ 'published', 'write_without_pr' ], true ) ) {
-			throw $this->invalid( __( 'The backend of runner workspaces returned an unknown status of the publication.', 'codebox' ) );
+			throw $this->invalid( __( 'The backend of runner workspaces returned an unknown "status" for the publication; it must be published or write_without_pr.', 'codebox' ) );
 		}
 		return $this->head( 'publish', true, $status ) + [ 'workspace' => [ 'handle' => $handle ] ] + $members;
 	}

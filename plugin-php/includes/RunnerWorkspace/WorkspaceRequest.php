@@ -54,7 +54,7 @@ final class WorkspaceRequest {
 			}
 		}
 		if ( isset( $read['github_token_env'] ) && 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $read['github_token_env'] ) ) {
-			throw self::refused( $invalid, 'github_token_env', __( 'github_token_env must be the name of an environment variable, such as GITHUB_TOKEN; not the token itself.', 'codebox' ) );
+			throw self::refused( $invalid, 'github_token_env', __( '"github_token_env" must be the name of an environment variable, such as GITHUB_TOKEN; not the token itself.', 'codebox' ) );
 		}
 		return $read;
 	}
@@ -72,11 +72,11 @@ final class WorkspaceRequest {
 			throw self::refused(
 				ErrorCode::RunnerWorkspaceIdentityInvalidRequest,
 				'workspace',
-				[] === $handle ? __( 'The request names no workspace; give the handle that prepare returned.', 'codebox' ) : __( 'workspace, workspace_handle, handle and runner_workspace.handle name different workspaces; give one of them.', 'codebox' )
+				[] === $handle ? __( 'The request names no workspace; give in "workspace" the handle that runner-workspace-prepare returned.', 'codebox' ) : __( '"workspace", "workspace_handle", "handle" and "runner_workspace.handle" name different workspaces; give only one of these fields.', 'codebox' )
 			);
 		}
 		if ( 1 !== preg_match( '~^[A-Za-z0-9][^\p{C}\s\\\\]*$~uD', $handle[0] ) || str_contains( $handle[0], '..' ) ) {
-			throw self::refused( ErrorCode::RunnerWorkspaceIdentityInvalidRequest, 'workspace', __( 'The handle of the workspace has characters that are not allowed in a handle.', 'codebox' ) );
+			throw self::refused( ErrorCode::RunnerWorkspaceIdentityInvalidRequest, 'workspace', __( 'The handle of the workspace must begin with a letter or digit and have no space, backslash, control character or ".."; copy it unchanged.', 'codebox' ) );
 		}
 		return $handle[0];
 	}
@@ -105,7 +105,7 @@ final class WorkspaceRequest {
 		foreach ( array_keys( (array) ( $read['env'] ?? [] ) ) as $name ) {
 			// These variables would make the shell or the linker run other code.
 			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,127}$/D', (string) $name ) || 1 === preg_match( '/^(LD_|DYLD_|BASH_ENV$|ENV$|IFS$|PATH$)/', (string) $name ) ) {
-				throw self::refused( ErrorCode::RunnerWorkspaceCommandInvalidRequest, 'env', __( 'env has a variable that a command must not get; use plain names of variables, not PATH, IFS, ENV, BASH_ENV or LD_….', 'codebox' ) );
+				throw self::refused( ErrorCode::RunnerWorkspaceCommandInvalidRequest, 'env', __( '"env" has a variable that a command must not get; use names of letters, digits and underscores, but not PATH, IFS, ENV, BASH_ENV, LD_… or DYLD_….', 'codebox' ) );
 			}
 		}
 	}

@@ -98,8 +98,8 @@ final class PackageProviders {
 		throw Failure::because(
 			ErrorCode::RuntimeProviderUnavailable,
 			/* translators: %s: id of a runtime. */
-			Sentence::of( __( 'This site chose the runtime "%s" for packages, which does not exist.', 'codebox' ), sanitize_text_field( $id ) ),
-			[ __( 'Register it with the filter wp_codebox_runtime_package_registry, or remove the filter wp_codebox_default_runtime_provider.', 'codebox' ) ]
+			Sentence::of( __( 'The runtime "%s", which a plugin of this site chose for packages, does not exist.', 'codebox' ), sanitize_text_field( $id ) ),
+			[ __( 'Register the runtime with the filter wp_codebox_runtime_package_registry, or remove the callback of the filter wp_codebox_default_runtime_provider that chose it.', 'codebox' ) ]
 		);
 	}
 

@@ -44,7 +44,7 @@ final class RequiredCode {
 			$path  = (string) ( $given['path'] ?? $given['source'] ?? '' );
 			$slug  = trim( (string) ( $given['slug'] ?? basename( rtrim( $path, '/' ) ) ) );
 			if ( '' === $slug || str_contains( $slug, '/' ) ) {
-				throw Failure::invalid_input( __( 'A component (a plugin that the sandbox loads) has no slug; give the name of its directory.', 'codebox' ), [], [ 'field' => 'components' ] );
+				throw Failure::invalid_input( __( 'A component (a plugin that the sandbox loads) has no valid "slug"; give the name of its directory.', 'codebox' ), [], [ 'field' => 'components' ] );
 			}
 			// Any path counts as available, so that the answer does not reveal which directories of the host exist. A run
 			// reports a missing one.

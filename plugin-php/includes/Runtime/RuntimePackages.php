@@ -90,8 +90,8 @@ final class RuntimePackages {
 		if ( ! str_starts_with( $source, '/' ) || ! str_ends_with( $source, '.json' ) ) {
 			throw Failure::because(
 				ErrorCode::RuntimePackageSourceMissing,
-				__( 'package.source must be the absolute path of a JSON file with the agent bundle, or the name of a package that a plugin of this site knows.', 'codebox' ),
-				[ __( 'A host plugin maps names to files with the filter wp_codebox_runtime_package_registry.', 'codebox' ) ],
+				__( '"package.source" must be the absolute path of a JSON file with the agent bundle, or the name of a package that a plugin of this site knows.', 'codebox' ),
+				[ __( 'To use a name, install a plugin that maps it to a file with the filter wp_codebox_runtime_package_registry.', 'codebox' ) ],
 				[ 'field' => 'package.source' ]
 			);
 		}
@@ -115,7 +115,7 @@ final class RuntimePackages {
 		$unknown = array_diff( array_keys( $spec ), self::FIELDS, [ 'ability', 'input' ] );
 		if ( [] !== $unknown ) {
 			/* translators: %s: name of a field. */
-			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( 'workflow.spec has no field "%s"; its fields are ability, input and the fields of run-agent-task.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
+			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( '"workflow.spec" has no field "%s"; its fields are "ability", "input" and fields of run-agent-task.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
 		}
 		$task    = $this->schemas->valid( 'run-agent-task-input', HostAnswer::filled( $task ), 'workflow.spec' );
 		$request = $this->runs->prepare( $task, $authority );
@@ -141,8 +141,8 @@ final class RuntimePackages {
 		}
 		throw Failure::because(
 			ErrorCode::RuntimePackageWorkflowUnavailable,
-			__( 'The workflow names no ability of the sandbox\'s WordPress; give workflow.spec.ability, or its name as workflow.id.', 'codebox' ),
-			[ __( 'A component of the sandbox registers the ability; name it in workflow.spec.component_contracts or in the settings of Codebox.', 'codebox' ) ],
+			__( 'The workflow names no ability of the WordPress in the sandbox; give the name of an ability in "workflow.spec.ability" or "workflow.id".', 'codebox' ),
+			[ __( 'A plugin that the sandbox loads must register the ability; list the plugin in "workflow.spec.component_contracts" or in the settings of Codebox.', 'codebox' ) ],
 			[ 'field' => 'workflow' ]
 		);
 	}

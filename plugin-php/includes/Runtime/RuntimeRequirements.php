@@ -135,7 +135,7 @@ final class RuntimeRequirements {
 	private function provider( array $input, array $connectors ): string {
 		$given = array_filter( [ $input['runtime_provider'] ?? '', $input['provider'] ?? '' ] );
 		if ( count( array_unique( $given ) ) > 1 ) {
-			throw Failure::invalid_input( __( 'runtime_provider and provider name different providers; give one of them.', 'codebox' ), [], [ 'field' => 'provider' ] );
+			throw Failure::invalid_input( __( '"runtime_provider" and "provider" name different model providers; give only one of these fields.', 'codebox' ), [], [ 'field' => 'provider' ] );
 		}
 		if ( [] !== $given ) {
 			return (string) reset( $given );
@@ -213,7 +213,7 @@ final class RuntimeRequirements {
 		$names = array_values( array_unique( (array) ( $input['secret_env'] ?? [] ) ) );
 		foreach ( $names as $name ) {
 			if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				throw Failure::invalid_input( __( 'secret_env has something that is not the name of an environment variable, such as API_KEY.', 'codebox' ), [], [ 'field' => 'secret_env' ] );
+				throw Failure::invalid_input( __( '"secret_env" must list only names of environment variables, such as API_KEY.', 'codebox' ), [], [ 'field' => 'secret_env' ] );
 			}
 			try {
 				$this->secrets->resolve( [ 'secret_env' => [ $name ] ], $authority );

@@ -71,11 +71,11 @@ final class RuntimeTasks {
 		$input  = HostAnswer::trimmed( $input, self::TEXTS );
 		$target = (string) ( $input['target_id'] ?? '' );
 		if ( in_array( $input['task'] ?? '', [ '', [] ], true ) ) {
-			throw Failure::because( ErrorCode::RuntimeTaskRequestInvalid, __( 'The request has no task; give its goal, or an object with goal.', 'codebox' ), [], [ 'field' => 'task' ] );
+			throw Failure::because( ErrorCode::RuntimeTaskRequestInvalid, __( 'The request has no "task"; give the goal there as text, or an object with "goal".', 'codebox' ), [], [ 'field' => 'task' ] );
 		}
 		if ( '' === $target ) {
 			/* translators: %s: id of a runtime. */
-			throw Failure::because( ErrorCode::RuntimeTaskTargetRequired, Sentence::of( __( 'The request names no runtime; give target_id, such as %s.', 'codebox' ), self::HOST ), [], [ 'field' => 'target_id' ] );
+			throw Failure::because( ErrorCode::RuntimeTaskTargetRequired, Sentence::of( __( 'The request names no runtime; give the id of one in "target_id", such as %s.', 'codebox' ), self::HOST ), [], [ 'field' => 'target_id' ] );
 		}
 		$row = HostProviders::first( $this->providers( $input ), $input, $target, ErrorCode::RuntimeTaskProviderInvalid );
 		if ( null !== $row ) {
@@ -88,7 +88,7 @@ final class RuntimeTasks {
 			ErrorCode::RuntimeTaskUnsupportedTarget,
 			/* translators: 1: id of a runtime, 2: id of a runtime. */
 			Sentence::of( __( 'No runtime of this site is called "%1$s"; this plugin provides %2$s.', 'codebox' ), sanitize_text_field( $target ), self::HOST ),
-			[ __( 'A host plugin adds a runtime with the filter wp_codebox_runtime_task_providers.', 'codebox' ) ],
+			[ __( 'To add a runtime, install a plugin that registers it with the filter wp_codebox_runtime_task_providers.', 'codebox' ) ],
 			[ 'field' => 'target_id' ]
 		);
 	}

@@ -104,7 +104,7 @@ final class SiteSeeds {
 					ErrorCode::Forbidden,
 					/* translators: 1: index of a row, 2: kind of content, 3: name of a capability. */
 					Sentence::of( __( 'site_seeds[%1$d] selects %2$s, for which you need the capability %3$s.', 'codebox' ), $index, $kind, $capability ),
-					[ __( 'Leave the scope out, or ask an administrator to start the task.', 'codebox' ) ],
+					[ __( 'Leave this kind of content out of "scopes", or ask an administrator to start the task.', 'codebox' ) ],
 					[ 'field' => "site_seeds[$index].scopes.$kind" ]
 				);
 			}

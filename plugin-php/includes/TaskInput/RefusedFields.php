@@ -35,10 +35,10 @@ final class RefusedFields {
 			throw self::program( 'debug.wp_codebox_bin' );
 		}
 		if ( ! empty( $input['runtime_overlays'] ) ) {
-			throw self::refusal( 'runtime_overlays', __( 'a task cannot change files of WordPress itself in the sandbox', 'codebox' ), __( 'Use component_contracts for plugins and mounts for other code.', 'codebox' ) );
+			throw self::refusal( 'runtime_overlays', __( 'a task cannot change files of WordPress itself in the sandbox', 'codebox' ), __( 'Use "component_contracts" for plugins and "mounts" for other code.', 'codebox' ) );
 		}
 		if ( ! empty( $input['runtime_state_mounts'] ) ) {
-			throw self::refusal( 'runtime_state_mounts', __( 'a sandbox writes into no directory of the host, so no state remains after its end', 'codebox' ), __( 'Use mounts: what the sandbox writes there is in the bundle.', 'codebox' ) );
+			throw self::refusal( 'runtime_state_mounts', __( 'a sandbox writes into no directory of the host, so no state remains after its end', 'codebox' ), __( 'Use "mounts": what the sandbox writes there is in the bundle.', 'codebox' ) );
 		}
 		$this->check_version( trim( (string) ( $input['wp'] ?? '' ) ) );
 	}
@@ -48,7 +48,7 @@ final class RefusedFields {
 		return self::refusal(
 			'artifacts_path',
 			__( 'only the operator chooses where bundles are stored', 'codebox' ),
-			__( 'Leave it out. The setting wp_codebox.state_dir in php.ini is the directory; export-artifact-bundle copies a bundle elsewhere.', 'codebox' )
+			__( 'Leave the field out. Bundles are stored in the directory that wp_codebox.state_dir in php.ini names; export-artifact-bundle copies a bundle elsewhere.', 'codebox' )
 		);
 	}
 
@@ -58,7 +58,7 @@ final class RefusedFields {
 	 * @param string $field Name of the field.
 	 */
 	public static function program( string $field ): Failure {
-		return self::refusal( $field, __( 'only the operator chooses the programs that start a sandbox', 'codebox' ), __( 'Leave it out. The settings wp_codebox.runner and wp_codebox.launcher in php.ini name the programs.', 'codebox' ) );
+		return self::refusal( $field, __( 'only the operator chooses the programs that start a sandbox', 'codebox' ), __( 'Leave the field out. The settings wp_codebox.runner and wp_codebox.launcher in php.ini name the programs.', 'codebox' ) );
 	}
 
 	/**
@@ -90,8 +90,8 @@ final class RefusedFields {
 		throw Failure::because(
 			ErrorCode::WordpressInvalid,
 			/* translators: 1: version asked for, 2: version of the site. */
-			Sentence::of( __( 'wp "%1$s" is not available: the sandbox gets the WordPress of this site, which is %2$s.', 'codebox' ), $asked, $own ),
-			[ __( 'Leave wp out, or use "latest"; "wp-codebox run --wp VERSION" takes other versions from "wp-codebox wordpress list".', 'codebox' ) ],
+			Sentence::of( __( 'The WordPress version "%1$s" is not available: the sandbox gets the WordPress of this site, which is %2$s.', 'codebox' ), $asked, $own ),
+			[ __( 'Leave "wp" out, or set it to "latest"; the command "wp-codebox run --wp VERSION" takes other versions from "wp-codebox wordpress list".', 'codebox' ) ],
 			[ 'field' => 'wp' ]
 		);
 	}

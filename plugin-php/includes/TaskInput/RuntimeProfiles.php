@@ -130,7 +130,7 @@ final class RuntimeProfiles {
 		}
 		$known = [ ...self::NOTES, ...self::SAME, ...self::DEFAULTS, 'components', 'mu_plugins', 'plugins' ];
 		foreach ( array_keys( array_filter( array_diff_key( $profile, array_flip( $known ) ) ) ) as $member ) {
-			throw RefusedFields::refusal( 'runtime_profile.' . $member, __( 'this version of the sandbox has nothing that it could set', 'codebox' ), __( 'Use plugins, mu_plugins or components of the profile, or mounts of the task.', 'codebox' ) );
+			throw RefusedFields::refusal( 'runtime_profile.' . $member, __( 'this version of Codebox has no such field in a runtime profile', 'codebox' ), __( 'Use "plugins", "mu_plugins" or "components" in the profile, or "mounts" in the task.', 'codebox' ) );
 		}
 		return $input;
 	}

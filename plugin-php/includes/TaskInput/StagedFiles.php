@@ -47,7 +47,7 @@ final class StagedFiles {
 			$source = is_array( $row ) && is_string( $row['source'] ?? null ) ? trim( $row['source'] ) : '';
 			$target = is_array( $row ) && is_string( $row['target'] ?? null ) ? trim( $row['target'] ) : '';
 			if ( '' === $source || '' === $target ) {
-				throw RefusedFields::refusal( "staged_files[$index]", __( 'it needs source and target', 'codebox' ), __( 'Give the absolute path of a file of this host as source, and a path below /workspace or /run/codebox/staged as target.', 'codebox' ) );
+				throw RefusedFields::refusal( "staged_files[$index]", __( 'it needs "source" and "target"', 'codebox' ), __( 'Give the absolute path of a file of this host as "source", and a path below /workspace or /run/codebox/staged as "target".', 'codebox' ) );
 			}
 			$files[] = [
 				'source' => $this->source( $source, $index, $authority ),
@@ -74,7 +74,7 @@ final class StagedFiles {
 		}
 		if ( false !== $real && ( $this->site->refuses( $real ) || 1 === preg_match( self::SECRET, $source ) || 1 === preg_match( self::SECRET, $real ) ) ) {
 			/* translators: %d: index of a row. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The source of staged_files[%d] belongs to this site, the runtime or the system, or looks like a secret.', 'codebox' ), $index ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The source of staged_files[%d] is in this site, a directory of Codebox or a system directory, or its name looks like that of a file with secrets.', 'codebox' ), $index ) );
 		}
 		if ( false === $real || ! is_file( $real ) ) {
 			/* translators: %d: index of a row. */

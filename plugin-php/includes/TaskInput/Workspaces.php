@@ -44,7 +44,7 @@ final class Workspaces {
 		$seed = (array) ( $row['seed'] ?? [] );
 		$type = (string) ( $seed['type'] ?? 'directory' );
 		if ( 'directory' !== $type ) {
-			throw RefusedFields::refusal( $name . '.seed.type', __( 'a workspace starts from a directory of the host', 'codebox' ), __( 'Use the type "directory" with a source; "wp-codebox recipe-run" takes the scaffolds.', 'codebox' ) );
+			throw RefusedFields::refusal( $name . '.seed.type', __( 'a workspace starts from a directory of the host', 'codebox' ), __( 'Use the type "directory" with "source"; the command "wp-codebox recipe-run" also takes other types.', 'codebox' ) );
 		}
 		$source = $this->text( $seed['source'] ?? $row['source'] ?? null, $name . '.seed.source' );
 		$mount  = [
@@ -106,7 +106,7 @@ final class Workspaces {
 	private function text( mixed $value, string $name ): string {
 		$text = is_string( $value ) ? trim( $value ) : '';
 		if ( '' === $text ) {
-			throw RefusedFields::refusal( $name, __( 'it must be a path', 'codebox' ), __( 'Give the absolute path of a directory of this host as source, and a path below /workspace or /wordpress/wp-content as target.', 'codebox' ) );
+			throw RefusedFields::refusal( $name, __( 'it must be a path', 'codebox' ), __( 'Give the absolute path of a directory of this host as "source", and a path below /workspace or /wordpress/wp-content as "target".', 'codebox' ) );
 		}
 		return $text;
 	}

@@ -187,10 +187,10 @@ final class ImportService {
 		);
 		$id        = (string) reset( $ids );
 		if ( '' === $id ) {
-			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No bundle to import again was named; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'The bundle to import again is not named; give "artifact_id", "artifact_ref" or "artifact_result".', 'codebox' ) );
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
-			throw Failure::invalid_input( __( 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The fields "artifact_id", "artifact_ref", "artifact_result" and "expected_artifact_id" name different bundles; name only one.', 'codebox' ) );
 		}
 		$sources = array_intersect_key( $input, array_flip( [ 'source_bundle_path', 'source_manifest_path', 'archive' ] ) );
 		$path    = $reference['source']['path'] ?? $earlier['source']['path'] ?? null;

@@ -53,7 +53,7 @@ final class ImportSource {
 			static fn( mixed $value ): bool => is_string( $value ) && '' !== trim( $value )
 		);
 		if ( [] === $given ) {
-			throw Failure::because( ErrorCode::ArtifactImportSourceMissing, __( 'No source was given; give source_bundle_path, source_manifest_path or archive.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactImportSourceMissing, __( 'No source was given; give "source_bundle_path", "source_manifest_path" or "archive".', 'codebox' ) );
 		}
 		if ( count( $given ) > 1 ) {
 			/* translators: %s: list of fields. */
@@ -64,7 +64,7 @@ final class ImportSource {
 		}
 		$path = $paths->readable( (string) reset( $given ), $authority );
 		if ( isset( $given['source_manifest_path'] ) && 'manifest.json' !== basename( $path ) ) {
-			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'source_manifest_path names no manifest.json; give source_bundle_path for a directory or an archive.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( '"source_manifest_path" must be the path of a manifest.json; for a directory or an archive give "source_bundle_path".', 'codebox' ) );
 		}
 		return new self( 'path', $path, null );
 	}
@@ -98,7 +98,7 @@ final class ImportSource {
 		$bytes = strlen( $text ) > 4 * intdiv( self::MAX_BYTES + 2, 3 ) ? null : base64_decode( $text, true );
 		if ( null === $bytes || strlen( (string) $bytes ) > self::MAX_BYTES ) {
 			/* translators: %d: number of MiB. */
-			throw Failure::because( ErrorCode::ArtifactTooLarge, Sentence::of( __( 'The archive is larger than %d MiB; put it on the host and give source_bundle_path.', 'codebox' ), self::MAX_BYTES >> 20 ) );
+			throw Failure::because( ErrorCode::ArtifactTooLarge, Sentence::of( __( 'The archive is larger than %d MiB; put it on the host and give its path in "source_bundle_path".', 'codebox' ), self::MAX_BYTES >> 20 ) );
 		}
 		if ( false === $bytes || '' === $bytes ) {
 			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'The archive is not base64; encode the bytes of the archive without line breaks.', 'codebox' ) );

@@ -92,12 +92,12 @@ final class FuzzSuites {
 			}
 		}
 		if ( empty( $input['cases'] ) ) {
-			throw Failure::because( ErrorCode::FuzzCaseInvalid, __( 'The suite has no cases; give at least one with an id.', 'codebox' ), [], [ 'field' => 'cases' ] );
+			throw Failure::because( ErrorCode::FuzzCaseInvalid, __( 'The suite has no "cases"; give at least one case with an "id".', 'codebox' ), [], [ 'field' => 'cases' ] );
 		}
 		$cases = array_map( static fn( mixed $row ): FuzzCase => FuzzCase::read( (array) $row, (array) ( $input['target'] ?? [] ) ), array_values( $input['cases'] ) );
 		$ids   = array_map( static fn( FuzzCase $case ): string => $case->id, $cases );
 		if ( in_array( '', $ids, true ) || count( array_unique( $ids ) ) !== count( $ids ) ) {
-			throw Failure::because( ErrorCode::FuzzCaseInvalid, __( 'The id of each case must be given and unique in the suite.', 'codebox' ), [], [ 'field' => 'cases' ] );
+			throw Failure::because( ErrorCode::FuzzCaseInvalid, __( 'Each case must have an "id" that no other case of the suite has.', 'codebox' ), [], [ 'field' => 'cases' ] );
 		}
 		return $cases;
 	}
@@ -111,13 +111,13 @@ final class FuzzSuites {
 	private function unavailable( array $input ): ?array {
 		$modes = array_unique( array_filter( [ $input['runnerMode'] ?? '', $input['runner_mode'] ?? '' ] ) );
 		if ( count( $modes ) > 1 ) {
-			throw Failure::invalid_input( __( 'runnerMode and runner_mode differ; give one of them.', 'codebox' ), [], [ 'field' => 'runnerMode' ] );
+			throw Failure::invalid_input( __( '"runnerMode" and "runner_mode" have different values; give only one of these fields.', 'codebox' ), [], [ 'field' => 'runnerMode' ] );
 		}
 		if ( [ 'php-in-process' ] === array_values( $modes ) ) {
-			return HostAnswer::diagnosis( ErrorCode::FuzzSuiteRunnerModeUnavailable, __( 'The mode php-in-process would run the cases in this site; use runtime-backed, which runs them in a sandbox.', 'codebox' ), 'runnerMode' );
+			return HostAnswer::diagnosis( ErrorCode::FuzzSuiteRunnerModeUnavailable, __( 'The runner mode php-in-process is not available, because it would run the cases in this site; use runtime-backed, which runs them in a sandbox.', 'codebox' ), 'runnerMode' );
 		}
 		if ( ! empty( $input['requireCoverage'] ) || ! empty( $input['require_coverage'] ) ) {
-			return HostAnswer::diagnosis( ErrorCode::FuzzSuiteRunnerModeUnavailable, __( 'The sandbox measures no coverage; leave requireCoverage out.', 'codebox' ), 'requireCoverage' );
+			return HostAnswer::diagnosis( ErrorCode::FuzzSuiteRunnerModeUnavailable, __( 'The sandbox measures no code coverage; leave "requireCoverage" out.', 'codebox' ), 'requireCoverage' );
 		}
 		return null;
 	}

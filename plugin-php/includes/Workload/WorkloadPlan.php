@@ -53,7 +53,7 @@ final class WorkloadPlan {
 	public static function read( array $input ): self {
 		HostAnswer::bounded( $input, ErrorCode::InputInvalid );
 		if ( empty( $input['steps'] ) ) {
-			throw Failure::because( ErrorCode::WordpressWorkloadStepsMissing, __( 'The workload has no steps; give at least one with a command.', 'codebox' ), [], [ 'field' => 'steps' ] );
+			throw Failure::because( ErrorCode::WordpressWorkloadStepsMissing, __( 'The workload has no "steps"; give at least one step with a "command".', 'codebox' ), [], [ 'field' => 'steps' ] );
 		}
 		$catalogue = self::catalogue();
 		$steps     = [];
@@ -107,8 +107,8 @@ final class WorkloadPlan {
 			'blueprint'              => __( 'A workload runs no blueprint; write its steps as commands in the field "before".', 'codebox' ),
 			'post_runtime_blueprint' => __( 'A workload runs no blueprint; write its steps as commands in the field "before".', 'codebox' ),
 			'preview'                => __( 'The sandbox of a workload has no preview; use a sandbox that stays up (wp-codebox sandbox create).', 'codebox' ),
-			'runtime_stack_mounts'   => __( 'Files of WordPress and PHP in the sandbox cannot be replaced; mount other code with mounts.', 'codebox' ),
-			'runtime_overlays'       => __( 'The sandbox of a workload has no overlays; mount code with mounts.', 'codebox' ),
+			'runtime_stack_mounts'   => __( 'Files of WordPress and PHP in the sandbox cannot be replaced; use "mounts" for other code.', 'codebox' ),
+			'runtime_overlays'       => __( 'The sandbox of a workload has no overlays; use "mounts" for code.', 'codebox' ),
 			'runtime_env'            => __( 'Commands of a workload get no environment variables; pass values as arguments.', 'codebox' ),
 			'secret_env'             => __( 'Commands of a workload get no secrets; use run-agent-task, which passes a secret to named hosts only.', 'codebox' ),
 		];
@@ -124,7 +124,7 @@ final class WorkloadPlan {
 		$own     = (string) get_bloginfo( 'version' );
 		if ( '' !== $version && $version !== $own && ! str_starts_with( $own, $version . '.' ) ) {
 			/* translators: 1: version of WordPress, 2: version that was asked for. */
-			$lacking[] = HostAnswer::diagnosis( ErrorCode::WordpressWorkloadInputUnsupported, Sentence::of( __( 'The sandbox has this site\'s WordPress %1$s, not %2$s; leave wordpress_version out.', 'codebox' ), $own, sanitize_text_field( $version ) ), 'wordpress_version' );
+			$lacking[] = HostAnswer::diagnosis( ErrorCode::WordpressWorkloadInputUnsupported, Sentence::of( __( 'The sandbox has this site\'s WordPress %1$s, not %2$s; leave "wordpress_version" out.', 'codebox' ), $own, sanitize_text_field( $version ) ), 'wordpress_version' );
 		}
 		return $lacking;
 	}

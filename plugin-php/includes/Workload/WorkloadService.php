@@ -55,7 +55,7 @@ final class WorkloadService {
 	public function run( array $input, Authority $authority ): array {
 		$this->gate->check();
 		if ( '' === trim( (string) ( $input['schema'] ?? '' ) ) ) {
-			throw Failure::invalid_input( __( 'The workload has no schema; it must be wp-codebox/wordpress-workload-run/v1.', 'codebox' ), [], [ 'field' => 'schema' ] );
+			throw Failure::invalid_input( __( 'The workload has no "schema"; it must be wp-codebox/wordpress-workload-run/v1.', 'codebox' ), [], [ 'field' => 'schema' ] );
 		}
 		$other = WorkloadRunners::find( $input );
 		if ( null !== $other ) {
@@ -193,7 +193,7 @@ final class WorkloadService {
 				ErrorCode::tryFrom( $plan->lacking[0]['code'] ) ?? ErrorCode::WordpressWorkloadInputUnsupported,
 				/* translators: %s: one sentence. */
 				Sentence::of( __( 'Nothing ran. %s', 'codebox' ), $plan->lacking[0]['message'] ),
-				[ __( 'The command wp-codebox run-wordpress-workload of this host can do more.', 'codebox' ) ]
+				[ __( 'Use the command "wp-codebox run-wordpress-workload" on this host, which supports more fields.', 'codebox' ) ]
 			)->to_array(),
 		] + HostAnswer::filled( [ 'metadata' => (array) ( $input['metadata'] ?? [] ) ] );
 	}

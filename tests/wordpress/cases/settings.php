@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 				[ Settings::PROVIDERS, [ 'openai' => [ 'key_env' => 'ACME_KEY' ] ], 'is built in' ],
 				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'models' => [ 1 ] ] ], 'list of names' ],
 				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'context_tokens' => 0 ] ], 'whole number' ],
-				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'prices' => [ 'input' => 1 ] ] ], 'input and output' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'prices' => [ 'input' => 1 ] ] ], '"input" and "output"' ],
 				[ Settings::DEFAULT_MODEL, "two\nlines", 'one line' ],
 				[ Settings::DEFAULT_MODEL, str_repeat( 'x', 201 ), 'one line' ],
 				[ Settings::TRUSTED_KEYS, "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA==\n", 'do not paste the key' ],

@@ -70,13 +70,15 @@ pub enum ApplyError {
         source: Errno,
     },
     /// No apply has this id, or the apply changed no file with this path.
-    #[error("there is no applied change {reference:?} to undo; choose one that was applied")]
+    #[error(
+        "nothing was undone, because no applied change matches {reference:?}; give the id of an applied change"
+    )]
     NotFound {
         /// The id for which the caller asked; for a file of an apply, `<file> in <id>`.
         reference: String,
     },
     /// Several targets of the apply have a file with this relative path.
-    #[error("the change has the file {file:?} in several directories; name it with its guest path, such as {}", .names[0])]
+    #[error("the change has the file {file:?} in several directories; give its path in the sandbox, such as {}", .names[0])]
     Ambiguous {
         /// Path that the caller gave.
         file: String,
@@ -157,7 +159,7 @@ impl ApplyError {
                     "remount the file system read-write: that of the target, or of the state directory if the error names a journal; or choose another target",
                 ),
                 Errno::ACCESS | Errno::PERM => {
-                    body.hint("give yourself write permission for the target directory, or run this as the user who owns it")
+                    body.hint("give yourself write permission for the target directory, or run the command as the user who owns it")
                 }
                 _ => body,
             },

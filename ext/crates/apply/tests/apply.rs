@@ -75,7 +75,7 @@ fn apply_makes_every_kind_of_change_and_undo_restores_the_tree() {
 }
 
 #[test]
-fn replaced_file_keeps_owner_mode_and_extended_attributes() {
+fn replaced_file_keeps_owner_attributes_and_mode_except_for_changed_execute_permission() {
     let bench = Bench::new();
     bench.write("a.php", b"1\n");
     let path = bench.path("a.php");
@@ -440,7 +440,7 @@ fn changes_beyond_the_limit_of_count_age_or_size_expire_and_a_removed_change_can
 }
 
 #[test]
-fn apply_directory_without_its_first_document_is_removed_once_it_is_older_than_a_minute() {
+fn recovery_removes_an_apply_directory_without_begin_json_once_it_is_older_than_a_minute() {
     let bench = Bench::new();
     let journal = bench.journal();
     let user = rustix::process::geteuid().as_raw();
@@ -469,6 +469,7 @@ fn second_claim_of_the_apply_journal_is_refused_until_the_first_is_dropped() {
     let _second = bench.journal().claim().unwrap();
 }
 
+/// A change is on trial while its files are written and no check has yet said that the site works.
 #[test]
 fn change_is_undone_if_its_trial_was_interrupted_and_stays_if_its_trial_ended() {
     let bench = Bench::new();
@@ -517,6 +518,8 @@ fn undo_of_an_interrupted_trial_does_nothing_if_the_change_was_refused_or_alread
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"mine\n");
 }
 
+/// The exchange swaps the new contents in the staging directory `.wp-codebox-<id>` with the old
+/// ones of the target.
 #[test]
 fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_recovery() {
     let bench = Bench::new();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn json_beyond_the_limits_of_canonical_json_is_refused_or_shortened_as_the_caller_chooses() {
+    fn json_beyond_the_limits_of_canonical_json_is_an_error_only_with_over_limit_refuse() {
         let keys: serde_json::Map<String, Value> =
             (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
         let items: Vec<Value> = (0..2001).map(Value::from).collect();

@@ -63,7 +63,7 @@ impl RemovalError {
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
-            .hint("unmount what is mounted there, or remove it by hand as its owner")
+            .hint("unmount what is mounted in the directory, or remove the directory by hand as its owner")
     }
 }
 

@@ -363,7 +363,7 @@ fn file_with_a_secret_outside_the_hunks_of_the_patch_is_not_copied_into_the_bund
 }
 
 #[test]
-fn failed_runs_and_runs_without_changes_get_valid_bundles() {
+fn run_with_any_outcome_gets_a_valid_bundle_that_states_its_outcome() {
     let host = Host::new();
     for (number, outcome) in Outcome::ALL.iter().enumerate() {
         let mut made = inputs(Vec::new());
@@ -471,8 +471,9 @@ fn full_disk_leaves_no_partial_bundle() {
     write(parent.path(), &inputs(Vec::new()), &[]).unwrap();
 }
 
+/// PHP decodes an empty JSON object to an empty array and encodes that as `[]`.
 #[test]
-fn bundle_documents_for_php_contain_no_empty_json_objects() {
+fn json_documents_of_a_bundle_contain_no_empty_objects() {
     fn empties(value: &Value, at: String, found: &mut Vec<String>) {
         match value {
             Value::Object(members) => {

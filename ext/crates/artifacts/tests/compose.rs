@@ -430,7 +430,7 @@ fn root_whose_scope_is_a_list_of_files_accepts_only_these_files() {
 }
 
 #[test]
-fn uploaded_file_keeps_its_mode_of_the_baseline_and_may_lie_below_the_path_of_a_deleted_file() {
+fn uploaded_file_keeps_its_baseline_mode_and_may_lie_below_the_path_of_a_deleted_file() {
     let site = Site::new();
     let request = upload(
         &[

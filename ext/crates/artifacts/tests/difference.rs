@@ -64,7 +64,7 @@ fn difference_of_two_random_trees_applied_as_layer_over_the_first_gives_the_seco
 }
 
 #[test]
-fn capture_difference_counts_only_changes_towards_limits_and_lists_excluded_names() {
+fn difference_of_two_directories_counts_only_changes_towards_limits_and_omits_excluded_names() {
     let scratch = tempfile::tempdir().unwrap();
     let (left, right) = (scratch.path().join("left"), scratch.path().join("right"));
     for side in [&left, &right] {

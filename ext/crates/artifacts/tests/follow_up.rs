@@ -63,7 +63,7 @@ fn carried(changes: &MountChanges) -> Vec<(&[u8], Option<&Node>, Option<&Node>)>
 }
 
 #[test]
-fn change_of_a_bundle_turns_the_source_into_the_result_of_the_run() {
+fn changes_read_from_a_bundle_equal_the_captured_ones_and_merge_with_those_of_a_second_run() {
     let mut files = 0;
     for number in 0..150_u64 {
         let random = &mut Random(number ^ 0xf0_110e);
@@ -125,7 +125,7 @@ fn change_of_a_bundle_turns_the_source_into_the_result_of_the_run() {
 }
 
 #[test]
-fn source_that_differs_from_the_state_before_the_bundle_is_a_conflict_that_names_each_file() {
+fn source_that_differs_from_the_baseline_of_a_bundle_is_a_conflict_that_names_each_file() {
     let before = tree(&[
         ("a.php", "1\n"),
         ("b.php", "1\n"),
@@ -245,7 +245,7 @@ fn follow_up_of_a_bundle_that_is_unsigned_tampered_unapprovable_or_of_another_ho
 }
 
 #[test]
-fn document_of_a_bundle_is_read_only_while_it_has_the_hash_in_the_manifest() {
+fn document_of_a_bundle_is_refused_once_its_hash_differs_from_the_manifest() {
     let host = Host::new();
     let mut made = inputs(vec![mount(0, "p0", None)]);
     made.transcript = Some(json!({"schema": schema_id::AGENT_TRANSCRIPT, "executions": []}));

@@ -55,8 +55,9 @@ fn with(entries: &[Vec<u8>]) -> Option<ErrorCode> {
     judged(archive.as_slice())
 }
 
+/// The second number of `bounded` is the limit on memory in MiB.
 #[test]
-fn long_names_in_archives_need_bounded_memory() {
+fn archive_name_of_200_mib_is_refused_within_16_mib_of_memory() {
     // As gzip, such an archive is small, because a run of one byte compresses well. The test reads
     // the uncompressed form, which it generates piece by piece.
     let most = 200 * MIB;
@@ -120,7 +121,7 @@ fn gnu_and_pax_long_names_apply_to_next_member() {
 }
 
 #[test]
-fn ambiguous_archive_entries_are_refused() {
+fn archive_with_ambiguous_or_malformed_member_names_is_refused() {
     let name = || entry("././@LongLink", GNULongName, b"name\0");
     let records = |text: &str| entry("x", XHeader, text.as_bytes());
     let path = record("path", "name");

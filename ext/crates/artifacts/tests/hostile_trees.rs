@@ -110,7 +110,7 @@ fn capture_counts_sparse_files_with_their_logical_size() {
 }
 
 #[test]
-fn capture_of_200000_files_needs_bounded_time_and_memory() {
+fn scan_copy_capture_and_removal_of_200000_files_need_bounded_time_and_memory() {
     let ground = Ground::new();
     for number in 0..MANY {
         fs::write(ground.at(&format!("lower/file-{number}")), "").unwrap();
@@ -145,7 +145,7 @@ fn capture_of_200000_files_needs_bounded_time_and_memory() {
 }
 
 #[test]
-fn capture_and_removal_of_10000_levels_need_bounded_memory() {
+fn scan_copy_and_capture_of_10000_levels_are_refused_and_removal_succeeds_in_bounded_memory() {
     let ground = Ground::new();
     for side in ["lower", "upper"] {
         chain(&ground.at(side), b"d", 10_000);

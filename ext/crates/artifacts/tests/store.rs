@@ -173,7 +173,7 @@ fn discard_of_a_bundle_removes_nothing_outside_it() {
 }
 
 #[test]
-fn sweep_removes_only_old_unfinished_bundles() {
+fn sweep_removes_only_old_writing_and_discarding_directories() {
     let site = Site::new();
     site.write(1, TIME, 1);
     for name in [".writing-1", ".discarding-run_1", ".other"] {

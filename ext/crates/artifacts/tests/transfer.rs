@@ -449,7 +449,7 @@ fn made_with_a_change(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
 }
 
 #[test]
-fn adopted_bundle_has_both_signatures_and_is_applied_like_one_of_the_host() {
+fn adopted_bundle_is_signed_by_both_hosts_and_passes_the_preflight_of_the_adopting_host() {
     let (node, host) = (Host::new(), Host::new());
     let (bundle, written) = made_with_a_change(&node, 5);
     let members = || MemberSet::from_archive(archive(&bundle).as_slice()).unwrap();

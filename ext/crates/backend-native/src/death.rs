@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cause_of_guest_death_is_taken_from_the_report_else_the_spawner_else_the_launcher() {
+    fn cause_of_guest_death_is_taken_from_the_first_process_else_the_spawner_else_the_launcher() {
         let killed = Some(ProcessEnd {
             code: None,
             signal: Some(9),

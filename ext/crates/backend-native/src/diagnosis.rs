@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_that_forbids_user_namespaces_gets_its_own_cause() {
+    fn each_setting_that_forbids_user_namespaces_gets_its_own_fix() {
         let apparmor = "kernel/apparmor_restrict_unprivileged_userns";
         let cases = [
             (
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn old_kernel_and_missing_landlock_are_reported_as_causes() {
+    fn fix_for_an_old_kernel_or_missing_landlock_names_the_required_version_or_lsm_option() {
         let old = HostFacts {
             kernel: "5.15.0".to_owned(),
             ..facts(&[])
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn self_test_failure_that_names_no_launch_step_yields_no_cause() {
+    fn self_test_failure_without_a_launch_step_suggests_no_fix() {
         let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
         let mut missing = test(facts(&[]), &rows, 0);
         assert_ne!(fixes(&missing), "");

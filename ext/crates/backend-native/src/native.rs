@@ -222,7 +222,7 @@ fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch,
     .map_err(|e| {
         ErrorBody::new(
             ErrorCode::SandboxStartFailed,
-            format!("the disk use of the sandbox cannot be polled: {e}; check the limits on open files and threads"),
+            format!("the disk use of the sandbox cannot be measured: {e}; check the limits on open files and threads"),
         )
     })
 }
@@ -412,7 +412,7 @@ fn copies<'a>(
             let fd = fd.try_clone().map_err(|e| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
-                    format!("the descriptor of a mount's changes cannot be duplicated: {e}; raise the limit on open files"),
+                    format!("the file descriptor of the directory with a mount's changes cannot be duplicated: {e}; raise the limit on open files"),
                 )
             })?;
             Ok((index, fd))
@@ -475,7 +475,7 @@ impl NativeRuntime {
 
     fn disk_error(&self) -> ErrorBody {
         let bytes = self.limits.disk_bytes;
-        ErrorBody::new(ErrorCode::DiskLimit, format!("the guest wrote more than the limit of {bytes} bytes, or more files than the limit allows; raise the disk limit or let the program write less"))
+        ErrorBody::new(ErrorCode::DiskLimit, format!("the sandbox wrote more than the limit of {bytes} bytes, or more files than the limit allows; raise the disk limit or let the program write less"))
             .with("limitBytes", bytes)
     }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn process_survey_of_an_ended_process_is_zero() {
+    fn survey_of_a_nonexistent_process_is_zero() {
         assert_eq!(survey(i32::MAX), Survey::default());
     }
 }

@@ -108,7 +108,7 @@ impl<'c> Arguments<'c> {
         self.value(name)
             .map(|text| {
                 browser_duration(&text).ok_or_else(|| {
-                    format!("{name} must be a number with ms or s, up to 10 minutes")
+                    format!("{name} must be a duration such as 500ms or 1.5s, up to 10 minutes")
                 })
             })
             .transpose()
@@ -188,7 +188,11 @@ fn written(name: &str, value: &Value) -> Result<String, String> {
             let side = |side: &str| members.get(side).and_then(Value::as_u64);
             match (side("width"), side("height"), members.len()) {
                 (Some(width), Some(height), 2) if name == "viewport" => format!("{width}x{height}"),
-                _ => return Err(format!("{name} must be text or {{width, height}}")),
+                _ => {
+                    return Err(format!(
+                        "{name} must be text (viewport may also be {{width, height}})"
+                    ));
+                }
             }
         }
         Value::Null => String::new(),

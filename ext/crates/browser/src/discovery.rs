@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chromium_wrapper_scripts_are_resolved_to_the_browser_executables() {
+    fn chromium_scripts_are_resolved_and_other_scripts_or_non_executables_are_refused() {
         for name in ["chromium", "chromium-headless-shell"] {
             let script = format!("/usr/bin/{name}");
             if Path::new(&script).exists() {

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn browser_profile_device_and_single_emulation_arguments_are_parsed() {
+    fn valid_browser_emulation_arguments_are_parsed_and_invalid_ones_are_refused() {
         let low = read(&[("profile", "low-end-mobile-slow-4g")]).unwrap();
         assert_eq!(
             (low.device.width, low.slowdown, low.throttle),

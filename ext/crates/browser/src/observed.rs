@@ -395,6 +395,8 @@ mod tests {
         assert!(observed.reached("l1", "load") && !observed.reached("l2", "load"));
     }
 
+    /// `Some` closes the reported page. An actor is a simulated user of a scenario with a browser
+    /// context of its own.
     #[test]
     fn first_page_of_an_actors_context_stays_open_and_a_second_one_is_closed() {
         let mut observed = Observed {

@@ -206,7 +206,9 @@ impl<'h> Page<'h> {
                 Waited::Done => return Ok(()),
                 Waited::TooLong if next == until => return Err(timeout(what, began)),
                 Waited::TooLong if self.wire.observed.events == seen => {
-                    let what = format!("{what}: the browser sent no event during stall-timeout");
+                    let what = format!(
+                        "{what}: the browser sent no event for as long as stall-timeout allows"
+                    );
                     return Err(timeout(&what, began));
                 }
                 Waited::TooLong => {}

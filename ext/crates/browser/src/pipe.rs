@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn browser_messages_are_split_at_nul_bytes_for_any_read_size() {
+    fn browser_messages_are_split_at_nul_bytes_and_those_that_are_no_json_object_are_dropped() {
         let seen = read(b"{\"id\":1,\"result\":{}}\0{\"method\":\"a\"}\0not json\0[1]\0{\"id\"");
         assert_eq!(
             seen,

@@ -94,7 +94,7 @@ fn refused(arguments: &Arguments<'_>) -> Result<(), ErrorBody> {
         return Ok(());
     };
     let command = arguments.command();
-    let message = format!("{command}: {name} is not offered by this backend: {why}");
+    let message = format!("{command}: the argument {name} is not supported: {why}");
     Err(ErrorBody::new(ErrorCode::CommandUnsupported, message)
         .with("command", command)
         .with("argument", *name))

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn local_storage_is_restored_by_a_page_script_and_unknown_json_members_are_refused() {
+    fn storage_state_script_contains_the_origin_and_errors_for_unknown_members_contain_no_value() {
         let state = StorageState::parse(
             r#"{"cookies":[{"name":"a","value":"secret","domain":"localhost","httpOnly":true}],
                 "origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"</script>"}]}]}"#,

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn late_browser_stderr_is_shown_and_the_wait_for_it_is_limited() {
+    fn error_of_a_lost_browser_contains_late_stderr_even_if_stderr_never_ends() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
         for ends in [true, false] {
             let ((_input, to_input), (from_output, output), (from_errors, errors)) =

@@ -92,6 +92,7 @@ mod tests {
         Internal::read(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
+    /// Internal commands are those that only processes of this product call.
     #[test]
     fn internal_command_is_read_without_the_parser_of_all_commands() {
         assert!(matches!(

@@ -149,7 +149,7 @@ mod tests {
 
     /// Examples must fit 80 columns: a wrapped example cannot be copied.
     #[test]
-    fn every_help_text_has_description_examples_and_exit_status() {
+    fn every_help_text_has_examples_and_the_exit_status_and_its_indented_lines_fit_80_columns() {
         let mut root = Cli::command();
         root.build();
         let texts = texts(&root);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn manual_pages_and_completions_cover_every_command() {
+    fn manual_pages_and_completions_contain_public_commands_and_no_internal_ones() {
         let directory = tempfile::tempdir().unwrap();
         let mut root = Cli::command();
         root.build();

@@ -470,8 +470,9 @@ mod tests {
         }
     }
 
+    /// A worker does the task: the built-in agent, an agent command or a command.
     #[test]
-    fn model_flags_that_conflict_with_the_worker_or_have_invalid_values_are_rejected() {
+    fn model_flags_without_a_goal_with_another_worker_or_with_invalid_values_are_refused() {
         let goal = ["--goal", "Fix it"];
         let (code, _) = why(&[]);
         assert_eq!(code, ErrorCode::TaskMissing);
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn model_key_is_read_from_the_environment_only() {
+    fn model_key_env_that_is_a_key_or_an_unset_variable_is_refused_and_the_key_is_not_printed() {
         let goal = ["--goal", "Fix it"];
         for (given, part) in [
             ("sk-correct-horse", "not the key itself"),

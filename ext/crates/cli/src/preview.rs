@@ -193,8 +193,9 @@ fn longest() -> Result<u64, ErrorBody> {
     seconds
         .filter(|seconds| (LONGEST..=HOST_LONGEST).contains(seconds))
         .ok_or_else(|| {
-            let message =
-                format!("{BOUND} {given:?} must be a number from {LONGEST} to {HOST_LONGEST}");
+            let message = format!(
+                "{BOUND} {given:?} must be a number of seconds from {LONGEST} to {HOST_LONGEST}"
+            );
             ErrorBody::new(ErrorCode::ConfigInvalid, message)
         })
 }

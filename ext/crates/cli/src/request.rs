@@ -195,7 +195,7 @@ pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
     scaled(given, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::LimitInvalid,
-            format!("{flag} {given:?} must be a number, optionally with K, M or G"),
+            format!("{flag} {given:?} must be a number of bytes, optionally with K, M or G"),
         )
     })
 }

@@ -165,7 +165,7 @@ impl RunArgs {
         }
         let parsed = Plain::try_parse_from(["run"]);
         parsed.map(|plain| plain.run).map_err(|e| {
-            let message = format!("the arguments of run have no defaults: {e}");
+            let message = format!("the default options of `run` cannot be read: {e}");
             ErrorBody::new(ErrorCode::Internal, message)
         })
     }
@@ -298,7 +298,7 @@ fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
     let at = given
         .rfind(":/")
         .filter(|at| *at > 0)
-        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST")))?;
+        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST, a path on this host and an absolute path in the sandbox")))?;
     Ok(StagedFile {
         source: absolute(&given[..at])?,
         target: given[at + 1..].to_owned(),

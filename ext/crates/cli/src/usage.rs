@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn format_json_is_another_spelling_of_json_except_for_programs_in_the_sandbox() {
+    fn option_format_json_becomes_json_except_among_the_arguments_of_a_program_in_the_sandbox() {
         let shown =
             |line: &str| json_flag(&Cli::command(), words(line)).join(std::ffi::OsStr::new(" "));
         assert_eq!(

@@ -36,7 +36,7 @@ pub enum BusError {
         detail: String,
     },
     /// An object is larger than the limit.
-    #[error("the object {name} is larger than {limit} bytes")]
+    #[error("the object {name} for the message server is larger than {limit} bytes")]
     TooLarge {
         /// Name of the object.
         name: String,
@@ -44,7 +44,7 @@ pub enum BusError {
         limit: u64,
     },
     /// The account may not do this.
-    #[error("the account of this program may not {action}")]
+    #[error("the message server account of this program may not {action}")]
     Denied {
         /// What was refused.
         action: String,
@@ -101,9 +101,9 @@ impl BusError {
             Self::Full { .. } => body.hint(
                 "wait until tasks have ended, or raise the limits with `wp-codebox cluster setup`",
             ),
-            Self::Denied { .. } => {
-                body.hint("`wp-codebox cluster permissions` prints what an account needs")
-            }
+            Self::Denied { .. } => body.hint(
+                "`wp-codebox cluster permissions` prints the permissions that an account needs",
+            ),
             Self::NotSetUp { .. } => body.hint(
                 "run `wp-codebox cluster setup` once, with an account that may create streams",
             ),

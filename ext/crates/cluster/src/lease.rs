@@ -188,6 +188,8 @@ mod tests {
         assert_eq!(leases.lease(at(2), &claimant("2")), Lease::Live);
     }
 
+    /// The time starts with the first call of `lease` for the node, or when its heartbeat was
+    /// removed.
     #[test]
     fn lease_of_a_node_without_a_heartbeat_expires_after_the_limit_from_first_call_or_removal() {
         let mut leases = Leases::new(LIMIT);

@@ -54,6 +54,8 @@ mod tests {
     use crate::record::End;
     use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
+    /// A node rests, which means that it claims no run, after it could not execute one and released
+    /// it.
     #[test]
     fn rest_doubles_up_to_a_minute_with_each_released_run_and_ends_with_the_next_executed_run() {
         let (start, first) = (Instant::now(), Duration::from_secs(2));

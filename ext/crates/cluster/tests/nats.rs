@@ -200,7 +200,7 @@ fn code<T>(result: Result<T, BusError>) -> &'static str {
 }
 
 #[test]
-fn record_is_created_once_changed_at_its_revision_only_and_gone_after_removal() {
+fn record_is_created_only_once_and_changed_or_removed_only_at_its_current_revision() {
     let Some(world) = world() else { return };
     let (bus, mut record) = (&world.bus, world.record(1));
     assert_eq!(bus.record(&record.key), Ok(None));
@@ -224,7 +224,7 @@ fn record_is_created_once_changed_at_its_revision_only_and_gone_after_removal() 
 }
 
 #[test]
-fn changed_records_are_read_from_a_revision_on_in_parts_and_once() {
+fn changed_records_returns_each_record_changed_after_a_revision_once_up_to_a_limit() {
     let Some(world) = world() else { return };
     let (bus, of) = (&world.bus, &world.submitter);
     let mut first = Revision(0);
@@ -830,7 +830,7 @@ fn events_come_in_order_and_only_those_of_the_followed_run() {
 }
 
 #[test]
-fn cluster_that_is_not_set_up_is_reported() {
+fn submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up() {
     let Some(world) = world() else { return };
     let nobody = SubmitterName::new("nobody").unwrap();
     let bus = &world.bus;
@@ -1014,7 +1014,7 @@ impl Accounts {
 }
 
 #[test]
-fn accounts_have_the_rights_for_a_whole_run() {
+fn accounts_of_submitter_and_node_have_the_rights_for_a_whole_run() {
     let Some(accounts) = Accounts::given() else {
         return;
     };

@@ -19,7 +19,7 @@ const LONG_WAIT: Duration = Duration::from_secs(3600);
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// No process listens on the control socket of the run, because its supervisor has ended.
-    #[error("the run accepts no requests, because it has ended; start a new one")]
+    #[error("the run accepts no requests, because it has ended; start a new run")]
     NotHeld,
     /// The listen backlog of the socket is full. A later attempt can succeed.
     #[error("the control socket of the run has too many waiting clients; try again later")]

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_launch_plan_accepts_only_bind_mounts_of_permitted_host_paths_at_the_same_path() {
+    fn reduced_launch_plan_accepts_only_permitted_paths_at_the_same_path_and_writable_by_inode() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,

@@ -470,7 +470,7 @@ fn memory(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
     Ok(best_effort(
         IsolationAxis::Memory,
         "RLIMIT_DATA of twice the limit per process, polled sum with a kill",
-        format!("data limit {data} bytes per process; no memory cgroup of its own"),
+        format!("data limit {data} bytes per process; the sandbox has no memory cgroup of its own"),
     ))
 }
 

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_syscall_list_is_a_subset_of_the_full_list() {
+    fn reduced_syscall_list_removes_or_restricts_only_calls_of_the_full_list() {
         let full: BTreeSet<_> = COMMON
             .iter()
             .chain(LEGACY)

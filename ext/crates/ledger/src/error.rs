@@ -67,7 +67,9 @@ pub enum LedgerError {
         seq: u64,
     },
     /// The sandbox is settled and cannot be reserved, extended or released.
-    #[error("the sandbox {sandbox} is settled, in entry {seq}; use a new sandbox id")]
+    #[error(
+        "the credits of the sandbox {sandbox} were settled already, in entry {seq}; use a new sandbox id"
+    )]
     Settled {
         /// Sandbox that is settled.
         sandbox: SandboxKey,
@@ -85,7 +87,7 @@ pub enum LedgerError {
         seq: u64,
     },
     /// The ledger has no reservation of the sandbox.
-    #[error("the ledger has no reservation of the sandbox {sandbox}; reserve first")]
+    #[error("no credits are reserved for the sandbox {sandbox}; reserve credits for it first")]
     NotReserved {
         /// Sandbox that is unknown.
         sandbox: SandboxKey,

@@ -162,7 +162,8 @@ impl Replay {
             .copied()
             .unwrap_or_default();
         if balance_after(&balance, &content.event) != Some(content.balance) {
-            let text = format!("entry {seq} has a balance that the entries before do not give");
+            let text =
+                format!("the balance in entry {seq} is not what the entries before it add up to");
             self.problem(Some(seq), text);
         }
         self.subjects

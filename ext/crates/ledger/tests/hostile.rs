@@ -178,6 +178,8 @@ fn older_copy_of_the_database_is_refused_and_the_newest_is_accepted() {
     );
 }
 
+/// A head is the number of entries and the hash of the last one. The anchor file has the newest
+/// head.
 #[test]
 fn older_copy_of_database_and_anchor_together_is_revealed_by_a_head_known_from_elsewhere() {
     let bench = six();
@@ -198,6 +200,8 @@ fn older_copy_of_database_and_anchor_together_is_revealed_by_a_head_known_from_e
     assert_eq!(verification.problems[0].seq, Some(7));
 }
 
+/// The anchor is a file beside the database with the id, the length and the last hash of the
+/// ledger.
 #[test]
 fn anchor_that_is_missing_older_foreign_or_malformed_is_refused() {
     let bench = six();

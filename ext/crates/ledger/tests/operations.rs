@@ -105,7 +105,7 @@ fn repeated_operation_returns_its_first_entry_and_adds_none() {
 }
 
 #[test]
-fn operation_that_does_not_fit_the_state_of_its_sandbox_is_a_conflict() {
+fn operation_that_contradicts_an_earlier_entry_is_a_conflict_and_adds_no_entry() {
     let (_bench, ledger) = Bench::funded();
     let shop = account("shop");
     let _ = ledger.grant(&grant_of("blog", "g2", 500), NOW).unwrap();

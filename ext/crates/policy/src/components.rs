@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_mounted_at_their_plugin_or_mu_plugin_path() {
+    fn component_is_mounted_at_its_plugin_or_mu_plugin_path_and_an_invalid_slug_is_refused() {
         use ComponentLoad::{MuPlugin, Plugin};
         let at = |slug, load| check(component(slug, load), &[]).unwrap()[0].to_string();
         assert_eq!(at("a-b", Plugin), "/wordpress/wp-content/plugins/a-b");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_components_and_components_with_filesystem_policy_sandbox_are_refused() {
+    fn too_many_or_duplicate_components_and_components_with_policy_sandbox_are_refused() {
         let twice = [
             component("a", ComponentLoad::Plugin),
             component("A", ComponentLoad::MuPlugin),

@@ -228,7 +228,7 @@ pub fn check_state_location(state_dir: &str, wordpress: &str) -> Result<(), Erro
         "the state directory is inside the WordPress directory, whose files a web server serves"
             .to_owned();
     Err(ErrorBody::new(ErrorCode::StateDirInvalid, message)
-        .hint("move it out of WordPress, and remove keys/host.ed25519 in it: a key that could be served is not secret"))
+        .hint("move the state directory out of the WordPress directory, and delete keys/host.ed25519 in it: the web server could have served this private key"))
 }
 
 /// Checks the canonical path of an opened source directory. `subject` names the mount in error
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn mount_and_staged_sources_in_denied_directories_are_refused() {
+    fn mount_source_in_or_above_a_denied_directory_is_refused_except_below_a_permitted_root() {
         let mut operator = paths(None);
         operator.code_roots = vec!["/srv/site/wp-content/plugins".to_owned()];
         let check =

@@ -377,6 +377,8 @@ mod tests {
         }
     }
 
+    /// `find` reports known token formats and configured secrets, but no other credential of a
+    /// header, because documentation has such headers as examples.
     #[test]
     fn find_ignores_example_credentials_in_authorization_headers() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
@@ -419,6 +421,8 @@ mod tests {
         assert_eq!(clean.matches("[REDACTED:").count(), 4);
     }
 
+    /// In contrast to the secrets given to `Redactor::with_secrets`, the values given to
+    /// `Redactor::new` may be ordinary text.
     #[test]
     fn short_or_numeric_values_that_are_not_passed_as_secrets_are_not_redacted() {
         let redactor =

@@ -611,6 +611,7 @@ mod tests {
         }
     }
 
+    /// `open` is the first position at which a secret may begin whose end has not arrived yet.
     #[test]
     fn every_prefix_of_an_encoded_secret_is_held_back_as_a_possible_match() {
         let encodings = one(VALUE);
@@ -674,6 +675,7 @@ mod tests {
         }
     }
 
+    /// `open` is the first position at which a secret may begin whose end has not arrived yet.
     #[test]
     fn single_line_breaks_inside_a_secret_are_skipped_only_in_base64() {
         let encodings = one(VALUE);

@@ -90,7 +90,7 @@ pub enum SecretError {
         rule: &'static str,
     },
     /// An entry in the list of hosts of a secret is invalid.
-    #[error("a host in the list of secret {name} is not valid: {why}")]
+    #[error("one of the hosts of secret {name} is not valid: {why}")]
     Host {
         /// Name of the secret.
         name: String,

@@ -170,7 +170,7 @@ impl<'s> Check<'s> {
             ("passwordEnv", given.password_env.is_some()),
         ];
         for (name, _) in external.iter().filter(|(_, set)| *set) {
-            let message = "only services outside of the guest have this setting; remove it, and name the variables in outputs";
+            let message = "this setting is for services outside of the guest, but this service runs inside; remove it, and name the variables that the guest gets in \"outputs\"";
             self.report(ServiceRule::ExternalOption, at(name), message);
         }
         if given.image.is_some() {
@@ -194,7 +194,7 @@ impl<'s> Check<'s> {
         match given.storage {
             None | Some(ServiceStorage::Tmpfs) => {}
             Some(ServiceStorage::Disk) => {
-                let message = "everything that a guest writes is in memory; use \"tmpfs\" or leave out the setting storage";
+                let message = "everything that a guest writes is in memory; use \"tmpfs\" or leave out \"storage\"";
                 self.report(ServiceRule::Option, at("storage"), message);
             }
         }
@@ -254,15 +254,16 @@ impl<'s> Check<'s> {
             }
             let names = names.names();
             if names.is_empty() || names.len() > MAX_NAMES {
-                let message = format!("must have 1 to {MAX_NAMES} names of variables");
+                let message = format!("must be 1 to {MAX_NAMES} names of environment variables");
                 self.report(ServiceRule::Env, place.clone(), message);
             }
             for name in names.iter().take(MAX_NAMES) {
                 if let Err(error) = check_env_name(name) {
                     self.report(ServiceRule::Env, place.clone(), error.to_string());
                 } else if !self.names.insert(name) {
-                    let message =
-                        format!("the variable {name} is used twice; use distinct variables");
+                    let message = format!(
+                        "the environment variable {name} is named twice in outputs; use distinct names"
+                    );
                     self.report(ServiceRule::DuplicateEnv, place.clone(), message);
                 }
             }
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_that_a_service_cannot_honour_is_refused_by_its_name() {
+    fn setting_that_a_service_cannot_honour_is_reported_with_the_path_of_the_setting() {
         for (configuration, rule, member) in [
             (
                 json!({"provider": "docker"}),

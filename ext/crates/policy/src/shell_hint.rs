@@ -21,7 +21,7 @@ mod tests {
     use super::shell_hint;
 
     #[test]
-    fn shell_operators_in_arguments_get_a_hint() {
+    fn shell_operator_as_an_argument_or_a_command_line_in_one_argument_gets_a_hint() {
         for argv in [
             &["ls | wc"][..],
             &["ls", "|", "wc"],
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_without_shell_operators_get_no_hint() {
+    fn arguments_of_a_plain_program_or_of_sh_get_no_shell_hint() {
         for argv in [
             &[][..],
             &["ls", "-l"],

@@ -66,9 +66,9 @@ impl WrapperError {
                     "install it (Debian package {}), or set the path of its program",
                     package(kind)
                 ))
-                .hint("to run without an outer sandbox, make it optional or set its kind to none"),
+                .hint("to run without an outer sandbox, use --outer-sandbox none or --outer-sandbox-optional (`tools run`: --wrapper none; php.ini: wp_codebox.outer_sandbox=none)"),
             Self::Relative { .. } => body.hint("use an absolute path, such as /usr/bin/bwrap"),
-            Self::Pointless => body.hint("set the kind as well, or leave the program out"),
+            Self::Pointless => body.hint("set --outer-sandbox or wp_codebox.outer_sandbox to bubblewrap or gvisor as well, or leave the program out"),
         }
     }
 }

@@ -161,7 +161,7 @@ fn long_and_many_arguments_are_cut_in_every_audit_record() {
 }
 
 #[test]
-fn audit_record_keeps_its_field_names() {
+fn json_of_an_audit_record_has_exactly_the_six_published_field_names() {
     let wrapped = Unwrapped {
         reason: "x".to_owned(),
     }
@@ -270,6 +270,8 @@ fn std_command_has_the_arguments_and_only_the_environment_of_the_wrapped_command
     assert!(!run(&command).contains("MARK"));
 }
 
+/// Under gVisor a tool sees only a prepared root directory with copies of the runner, the
+/// definition and the module.
 #[test]
 fn prepared_root_gets_copies_of_the_files_and_a_directory_outside_it_is_refused() {
     let place = tempfile::tempdir().unwrap();

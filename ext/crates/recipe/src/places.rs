@@ -111,6 +111,7 @@ mod tests {
         }
     }
 
+    /// `Shown` means a read-only mount of the file; `None` means refused.
     #[test]
     fn writable_file_is_copied_where_guests_may_write_and_refused_elsewhere() {
         use FileView::{Copied, Shown};

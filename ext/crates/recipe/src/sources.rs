@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn selector_fits_releases_by_version_and_pre_releases_by_word() {
+    fn wordpress_version_selector_fits_releases_by_version_and_pre_releases_by_word() {
         for (version, wanted) in [
             ("7.1.1", "latest"),
             ("7.1.1", "7.1"),

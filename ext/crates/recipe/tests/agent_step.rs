@@ -187,7 +187,7 @@ fn invalid_agent_step_is_refused_with_the_reason() {
 }
 
 #[test]
-fn lowered_agent_step_has_task_timeout_and_the_commands_of_its_tools() {
+fn agent_step_gives_the_run_request_an_agent_task_a_step_timeout_and_the_commands_of_its_tools() {
     let step = agent(
         &["timeout-seconds=9", "model=m"],
         &json!({"timeoutMs": 60_000}),

@@ -1567,6 +1567,8 @@ fn policy_given_for_a_recipe_must_be_valid_and_list_every_command() {
     assert_eq!(judge(&open, &outside).len(), 1);
 }
 
+/// The check of members and types reports at most 500 issues. A list has at most 1000 entries,
+/// which bounds the issues of the later checks.
 #[test]
 fn number_of_issues_is_bounded_for_hostile_recipes() {
     let host = FakeHost::default();

@@ -603,7 +603,7 @@ fn secret_bound_to_hosts_is_refused_if_the_recipe_opens_only_other_hosts() {
 }
 
 #[test]
-fn secret_without_open_host_is_exposed_to_the_guest_and_one_with_an_open_host_is_not() {
+fn secret_is_exposed_to_the_guest_unless_the_recipe_allows_access_to_a_host_of_the_secret() {
     let plain = json!({"inputs": {"secretEnv": ["API_KEY", "NOT_THERE"]}});
     let open = json!({"distribution": {"name": "Shop", "wordpress": {"root": "/wordpress"},
         "safety": {"network": "declared", "allowedHosts": ["a.example.org"], "secretEnv": ["API_KEY"]}}});

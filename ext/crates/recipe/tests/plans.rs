@@ -144,7 +144,7 @@ fn plan_of(over: &Value) -> Value {
 }
 
 #[test]
-fn recipe_plan_shows_every_default_value_including_its_origin() {
+fn recipe_plan_contains_default_values_and_says_which_mount_modes_are_defaults() {
     let plan = plan_of(&json!({
         "inputs": {
             "mounts": [{"source": "./dir", "target": "/workspace/a"}],
@@ -228,7 +228,7 @@ fn recipe_plan_shows_names_and_hosts_of_secrets_but_no_values() {
 }
 
 #[test]
-fn no_plan_is_produced_for_an_invalid_recipe() {
+fn unreadable_recipe_gets_no_plan_and_a_parent_site_seed_is_valid_only_with_a_parent_site() {
     let host = FakeHost {
         facts: HostFacts {
             parent_site: ParentSite::Present,

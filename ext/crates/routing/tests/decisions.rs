@@ -182,7 +182,7 @@ fn native_host_never_meets_microvm_and_one_with_policy_isolation_does_not_meet_c
 }
 
 #[test]
-fn extension_that_cannot_deny_network_access_is_not_used() {
+fn extension_is_used_only_if_its_network_control_meets_the_network_need() {
     let mut open = capable("ext.daytona", PriceModel::Metered);
     open.network = NetworkControl::Open;
     let hosts = [metered("a", Some(1))];

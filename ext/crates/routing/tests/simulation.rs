@@ -355,7 +355,7 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn simulated_fleet_places_every_sandbox_on_an_open_host_and_loses_none_from_its_counts() {
+fn each_simulated_sandbox_is_placed_or_refused_and_each_placed_one_ends_or_is_lost_with_its_host() {
     for seed in 0..3 {
         let scale = Scale {
             hosts: 60,
@@ -370,7 +370,7 @@ fn simulated_fleet_places_every_sandbox_on_an_open_host_and_loses_none_from_its_
 
 #[test]
 #[ignore = "measures: a million sandboxes on ten thousand hosts"]
-fn million_sandboxes_on_ten_thousand_hosts_are_all_placed_or_refused() {
+fn each_of_a_million_sandboxes_on_ten_thousand_hosts_is_placed_or_refused() {
     let scale = Scale {
         hosts: 10_000,
         sandboxes: 1_000_000,

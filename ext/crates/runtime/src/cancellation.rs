@@ -100,7 +100,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn cancellation_calls_the_hooks_of_all_registered_guests_and_later_hooks_at_once() {
+    fn each_cancel_calls_all_registered_hooks_and_a_hook_registered_later_is_called_at_once() {
         let kills = Arc::new(AtomicUsize::new(0));
         let hook = |kills: &Arc<AtomicUsize>| -> Kill {
             let kills = Arc::clone(kills);

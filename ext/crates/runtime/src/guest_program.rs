@@ -100,7 +100,9 @@ pub fn command_program(
             _ => {
                 return Err(ErrorBody::new(
                     ErrorCode::CommandUnknown,
-                    format!("there is no program for the command {other:?}"),
+                    format!(
+                        "no program in the guest runs the command {other:?}; `wp-codebox commands` lists the commands"
+                    ),
                 ));
             }
         },
@@ -496,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_program_of_a_command_receives_its_call_as_json_on_stdin() {
+    fn guest_program_gets_its_call_on_stdin_and_an_agent_command_its_auth_context_in_env() {
         let cwd = GuestPath::new("/tmp").unwrap();
         let made = command_program(
             &call("wordpress.rest-request", &["path=/a=b", "params-json={}"]),
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn working_directory_of_a_guest_program_is_the_first_writable_mount() {
+    fn working_directory_is_the_first_writable_mount_else_the_first_mount_else_tmp() {
         let row = |target: &str, access| GuestMount {
             target: GuestPath::new(target).unwrap(),
             workspace: GuestPath::new(target).unwrap(),

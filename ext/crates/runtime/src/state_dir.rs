@@ -89,14 +89,14 @@ impl StateDirError {
             // say how to create a directory, unlike the hint for other errors.
             StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
                 body(format!("{self}: {source}"))
-                    .hint("run this as the user who owns it, or name a directory of your own with --state or wp_codebox.state_dir")
+                    .hint("run this as the owner of the directory, or choose a directory of your own with --state or the PHP setting wp_codebox.state_dir")
             }
             StateDirError::Missing { path, source } => body(format!("{self}: {source}"))
                 .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
             StateDirError::OwnedByRoot { path } => body(self.to_string())
                 .hint(format!("chown USER:GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
             StateDirError::Foreign { owner, .. } => body(self.to_string())
-                .hint(format!("run this as uid {owner} or as root, or name a directory of your own with --state or wp_codebox.state_dir")),
+                .hint(format!("run this as uid {owner} or as root, or choose a directory of your own with --state or the PHP setting wp_codebox.state_dir")),
             StateDirError::TooOpen { path, .. } => {
                 body(self.to_string()).hint(format!("chmod 0700 {}", path.display()))
             }

@@ -120,8 +120,10 @@ fn added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_remov
     );
 }
 
+/// The key says which compiled code the runner can load (version and target of its engine). It is a
+/// part of the file name of the compiled module.
 #[test]
-fn module_is_compiled_again_when_the_engine_has_another_key() {
+fn module_is_compiled_again_when_the_key_of_the_wasi_runner_changes_and_a_path_as_key_is_refused() {
     let rig = rig();
     let found = rig.add("css.lint", b"\0asm lint").unwrap();
     let before = found.compiled(&rig.runner).unwrap();
@@ -226,7 +228,7 @@ fn missing_runner_is_an_error_that_says_how_to_install_it() {
 }
 
 #[test]
-fn registry_that_is_a_file_is_an_error_and_a_missing_one_is_empty() {
+fn tool_registry_that_is_a_file_is_an_error_and_a_missing_tool_registry_is_empty() {
     let rig = rig();
     assert!(rig.ids().is_empty());
     fs::write(rig.directory.path().join("state/tools"), "").unwrap();
@@ -250,7 +252,7 @@ fn registry_is_locked_while_a_module_is_compiled_and_free_afterwards() {
 /// Creates by hand what processes leave that are killed while they register, remove or compile a
 /// tool.
 #[test]
-fn leftovers_of_killed_processes_and_code_of_old_engines_are_removed_by_the_next_add() {
+fn leftovers_of_killed_processes_and_modules_with_an_old_key_are_removed_by_the_next_add() {
     let rig = rig();
     rig.add("css.lint", b"\0asm lint").unwrap();
     let kept = ["definition.json", "module.wasm", "notes"];

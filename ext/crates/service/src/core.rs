@@ -83,7 +83,8 @@ impl Core {
             capabilities.validate().map_err(|e| e.body())?;
             let id = capabilities.extension.to_string();
             if named.insert(id.clone(), extension).is_some() {
-                let message = format!("there are two extensions {id}; rename one of them");
+                let message =
+                    format!("two extensions have the id {id}; give one of them another id");
                 return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
             }
         }
@@ -211,7 +212,7 @@ impl Core {
         self.extensions.get(id).cloned().ok_or_else(|| {
             Problem::new(
                 ErrorCode::ServiceUnavailable,
-                format!("this server has no extension {id}; start it with this extension, which created the sandbox"),
+                format!("this server has no extension {id}, which created the sandbox; start the server with this extension"),
             )
         })
     }

@@ -247,6 +247,8 @@ fn convert(schema: &mut Value) {
 mod tests {
     use super::*;
 
+    /// In JSON Schema draft 04, `exclusiveMinimum` is a flag beside `minimum`; in OpenAPI 3.1 it is
+    /// the bound itself.
     #[test]
     fn exclusive_bounds_of_draft_04_become_numbers_and_null_stays_a_type() {
         let mut schema = json!({"properties": {"exclusiveMinimum": {

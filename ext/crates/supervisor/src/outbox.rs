@@ -182,8 +182,9 @@ impl Outbox {
     /// disconnected, or the time limit is over. The limit is short when `stop` returns true.
     pub(crate) fn finish(self, frame: &Frame, stop: impl Fn() -> bool) {
         let too_long = |error: io::Error| {
-            let message =
-                format!("the result of the run cannot be sent ({error}); read it with `runs get`");
+            let message = format!(
+                "the result of the run cannot be sent ({error}); read it with `wp-codebox runs get`"
+            );
             let error = ErrorBody::new(ErrorCode::RunFailed, message);
             frame_bytes(&Frame::Error { error })
         };

@@ -226,7 +226,7 @@ mod tests {
     const TEXT: &str = "# A\n- no claim\n## Stops (tested)\n- one. Test: `a`.\n- two\n  lines. Tests: `b`,\n  `c`.\n- none\n\n| x | y |\n|---|---|\n| r | Test: `d` |\n## B\n- free\n";
 
     #[test]
-    fn bullets_and_table_rows_below_marked_headings_are_claims_that_cite_tests() {
+    fn bullets_and_table_rows_below_headings_marked_tested_are_claims_that_cite_tests() {
         let (items, findings) = claims(TEXT);
         let tests: Vec<Vec<&str>> = items
             .iter()

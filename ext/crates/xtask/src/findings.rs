@@ -27,7 +27,7 @@ pub enum TaskError {
         source: std::io::Error,
     },
     /// A file is not the JSON that it should be.
-    #[error("the file {} is not valid JSON of its kind: {source}", path.display())]
+    #[error("the file {} is not JSON, or does not have the members that it should have: {source}", path.display())]
     Json {
         /// Path of the file.
         path: PathBuf,

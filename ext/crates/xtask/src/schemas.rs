@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_keyword_const_is_refused_but_a_property_named_const_is_not() {
+    fn schema_keywords_const_and_ref_are_findings_but_a_property_named_const_is_not() {
         assert_eq!(lint("thing.v1.schema.json", &good()), Vec::<String>::new());
         let mut bad = good();
         bad["properties"]["schema"] = json!({"const": "x"});
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn open_object_in_an_input_schema_is_a_finding_unless_its_name_is_listed_as_free() {
+    fn object_in_an_input_schema_that_accepts_unknown_members_is_a_finding_unless_listed_in_free() {
         let input = |part: Value| {
             let mut schema = good();
             schema["additionalProperties"] = json!(false);

@@ -199,7 +199,7 @@ fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {
         && !UNSAFE_ALLOWED.contains(&name)
         && !text.contains("#![forbid(unsafe_code)]")
     {
-        findings.push(format!("{shown}: must say #![forbid(unsafe_code)]"));
+        findings.push(format!("{shown}: must contain #![forbid(unsafe_code)]"));
     }
     // This file contains the forbidden texts itself.
     if shown.ends_with("xtask/src/source_rules.rs") {

@@ -16,7 +16,7 @@ fn run(tool: &Tool, file: &str) -> crate::fixture::Ended {
 }
 
 #[test]
-fn compiled_code_runs_has_mode_0644_and_leaves_no_temporary_file() {
+fn compiled_code_file_can_be_run_has_mode_0644_and_no_temporary_file_is_left() {
     let tool = tool(7);
     run(&tool, "c.cwasm").ended(7);
     let mode = fs::metadata(tool.path("c.cwasm")).unwrap().permissions();
@@ -89,7 +89,7 @@ fn engine_key_is_one_line_and_is_in_the_header_of_compiled_code() {
 }
 
 #[test]
-fn compile_into_a_missing_directory_fails_and_leaves_nothing() {
+fn compile_into_a_missing_directory_fails_with_code_wasi_runner_failed() {
     let tool = Tool::wat(&command(""));
     tool.write();
     let ended = Command::new(RUNNER)

@@ -15,7 +15,7 @@ fn with_links(tool: &Tool) -> String {
 }
 
 #[test]
-fn links_and_dots_cannot_lead_out_of_a_directory() {
+fn symbolic_links_and_parent_paths_cannot_lead_out_of_the_given_directory() {
     let tool = Tool::built("hostile").files("write");
     let dir = format!("{}=/work:rw", with_links(&tool));
     for attempt in [

@@ -4,7 +4,7 @@ use crate::fixture::{Tool, command};
 use serde_json::json;
 
 #[test]
-fn file_that_is_no_command_module_is_refused() {
+fn file_that_is_not_a_valid_wasi_command_module_is_refused() {
     let mut truncated = wat::parse_str(command("")).unwrap();
     truncated.truncate(truncated.len() - 3);
     for module in [
@@ -56,7 +56,7 @@ const COMPONENT: &str = r#"(component
   (export "wasi:cli/run@0.2.0" (instance $exported)))"#;
 
 #[test]
-fn component_of_the_command_world_runs_and_its_result_is_the_exit_status() {
+fn wasi_command_component_runs_and_its_result_is_the_exit_status() {
     for (result, status) in [("0", 0), ("1", 1)] {
         let tool = Tool::wat(&COMPONENT.replace("STATUS", result));
         tool.run(&[]).ended(status);

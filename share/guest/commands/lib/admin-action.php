@@ -82,7 +82,7 @@ function admin_request( Admin_Action_Request $request, array $document ): array 
 			'errors'      => $status < 400 ? array() : array(
 				array(
 					'code'    => 'http-status',
-					'message' => "WordPress answered the action with $status",
+					'message' => "WordPress answered the action with the HTTP status $status",
 				),
 			),
 			'performance' => (object) array( 'wallMs' => $took ),

@@ -189,7 +189,7 @@ final class Page {
 		if ( null !== $this->expected ) {
 			return $this->expected === $status ? $document : failure( 'wp_codebox_command_failed', "the page answered with $status, but {$this->expected} was expected", $document );
 		}
-		return isset( $seen['fatal'] ) && 'admin' === $this->request->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$seen['fatal']['message']}; give expect-status=500 where it is wanted", $document ) : $document;
+		return isset( $seen['fatal'] ) && 'admin' === $this->request->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$seen['fatal']['message']}; set expect-status=500 if the error is expected", $document ) : $document;
 	}
 
 	/**

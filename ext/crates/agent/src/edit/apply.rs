@@ -101,7 +101,9 @@ fn one(file: &FilePatch, now: &mut Files, applied: &mut Applied) -> Result<(), V
             now.insert(name, None);
         }
         (Some(path), None) => {
-            return fault(format!("{path}: the patch has no content for this file"));
+            return fault(format!(
+                "{path}: the patch has no new content for this file"
+            ));
         }
     }
     Ok(())
@@ -229,7 +231,9 @@ fn place(
             Ok(place) => place.at,
             Err(LocateError::Ambiguous(lines)) => lines[0] - 1,
             Err(LocateError::Missing) => {
-                return Err(format!("the line after @@ is not in the file: {below:?}"));
+                return Err(format!(
+                    "no line of the file matches the text after @@: {below:?}"
+                ));
             }
         };
         from = found + 1;

@@ -38,7 +38,7 @@ pub(crate) enum ReplaceError {
         "old_text and new_text are the same, so nothing would change; give the changed text as new_text"
     )]
     Same,
-    #[error("old_text is in the file {count} times, at lines {}: give more lines around the one you mean, or set replace_all to true", numbers(.lines))]
+    #[error("old_text is in the file {count} times, at lines {}: make old_text longer, so that it is in the file only once, or set replace_all to true", numbers(.lines))]
     Ambiguous { count: usize, lines: Vec<usize> },
     #[error(
         "old_text is not in the file{near}; it must match exactly, whitespace included: read the file again"
@@ -312,6 +312,8 @@ mod tests {
         assert_eq!(once("a\nb", "b", "x\r\ny").unwrap(), "a\nx\r\ny");
     }
 
+    /// If the old text is absent, the error quotes similar lines of the file. Binary input fails
+    /// too.
     #[test]
     fn replacement_fails_if_old_text_is_empty_or_absent_or_equal_to_new_text() {
         assert_eq!(once("a", "", "b"), Err(ReplaceError::Empty));

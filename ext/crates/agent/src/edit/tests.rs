@@ -176,7 +176,7 @@ impl Random {
 }
 
 #[test]
-fn git_diff_is_applied_with_the_same_result_as_git_apply() {
+fn random_git_diff_gives_the_new_file_or_is_refused_for_a_hunk_without_context() {
     let mut dice = Random(0x5eed_1234_5678_9abc);
     let directory = tempfile::tempdir().unwrap();
     let (old_path, new_path) = (directory.path().join("old"), directory.path().join("new"));
@@ -239,7 +239,7 @@ fn git_diff_is_applied_with_the_same_result_as_git_apply() {
 }
 
 #[test]
-fn begin_patch_format_gives_the_same_result_as_a_unified_diff() {
+fn random_hunk_in_begin_patch_format_replaces_its_line() {
     let mut dice = Random(0xabcd_ef01_2345_6789);
     let mut applied = 0;
     for round in 0..300 {
@@ -293,7 +293,7 @@ fn replacement_and_its_reverse_restore_the_text() {
 }
 
 #[test]
-fn malformed_patch_returns_an_error_without_panic() {
+fn randomly_damaged_patch_is_parsed_and_applied_without_panic() {
     let whole = std::fs::read_to_string(fixtures().join("001_git_update/patch")).unwrap();
     let begin = "*** Begin Patch\n*** Update File: f\n@@ x\n a\n-b\n+c\n*** End Patch\n";
     for text in [whole.as_str(), begin] {

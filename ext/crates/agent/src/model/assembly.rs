@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn model_response_with_too_many_calls_or_too_long_arguments_is_refused() {
+    fn model_response_with_too_many_calls_or_too_long_arguments_or_name_is_refused() {
         let mut assembly = Assembly::default();
         for place in 0..CALLS as u64 {
             assembly

@@ -161,7 +161,7 @@ impl<'a> ModelClient<'a> {
                 pause.unwrap_or_else(|| pauses::backoff(tries + 1, pauses::jitter(), &self.pace));
             if Instant::now() + pause >= request.deadline {
                 return Err(ModelError::Unavailable {
-                    why: format!("{why}; the deadline leaves no time for a retry"),
+                    why: format!("{why}; the run's wall clock limit leaves no time for a retry"),
                     attempts: requests,
                 });
             }

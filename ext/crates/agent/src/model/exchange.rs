@@ -188,7 +188,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "the host name in base_url resolves to an address that is not allowed: the address is public, so base_url must begin with https://"
+            "the host name in \"base_url\" resolves to an address that is not allowed: the address is public, so base_url must begin with https://"
         );
     }
 }

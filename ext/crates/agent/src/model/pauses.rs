@@ -93,6 +93,7 @@ mod tests {
         }
     }
 
+    /// The second argument of `backoff` is random: 0 gives half of the pause, `u16::MAX` the whole.
     #[test]
     fn retry_pauses_double_up_to_a_limit() {
         let pace = Pace::default();

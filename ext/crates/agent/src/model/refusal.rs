@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn http_status_of_a_provider_error_decides_whether_to_retry() {
+    fn http_status_of_a_provider_error_decides_its_meaning_except_for_an_exhausted_quota() {
         let plain = json!({"error": {"message": "no"}});
         for (status, expected) in [
             (400, Meaning::Never),

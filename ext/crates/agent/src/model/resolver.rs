@@ -12,7 +12,7 @@ pub(super) struct CheckedResolver {
 
 /// Error: a name resolves to an address that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the host name in base_url resolves to an address that is not allowed: {why}")]
+#[error("the host name in \"base_url\" resolves to an address that is not allowed: {why}")]
 pub(super) struct ForbiddenAddress {
     pub why: AddressRefusal,
 }
@@ -37,6 +37,8 @@ impl Resolve for CheckedResolver {
 mod tests {
     use super::*;
 
+    /// `http://` allows loopback and private addresses, `http://localhost` only loopback,
+    /// `https://` private ones only if the endpoint has `private`.
     #[test]
     fn lookup_of_a_model_host_with_a_forbidden_address_fails() {
         let runtime = tokio::runtime::Builder::new_current_thread()

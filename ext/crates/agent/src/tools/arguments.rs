@@ -144,7 +144,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn tool_arguments_given_as_strings_are_read_as_numbers_flags_or_objects() {
+    fn tool_arguments_given_as_strings_are_converted_and_invalid_or_unknown_ones_are_refused() {
         let schema = json!({"properties": {"a": {}, "n": {}, "f": {}, "o": {}}});
         let given = json!({"a": "x", "n": "12", "f": "true", "o": "{\"k\":1}"});
         let given = given.as_object().unwrap();

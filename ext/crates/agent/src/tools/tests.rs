@@ -324,7 +324,7 @@ fn secrets_in_file_content_and_in_error_texts_are_redacted() {
 }
 
 #[test]
-fn binary_file_is_refused_as_text_and_readable_as_base64() {
+fn binary_file_is_readable_only_as_base64_and_a_fifo_is_refused() {
     let mut rig = rig();
     rig.file("b.png", b"\x89PNG\0\0abc");
     let said = rig.ok("workspace_read", json!({"path": "b.png"}));
@@ -397,7 +397,7 @@ const REFUSALS: [&str; 5] = [
 ];
 
 #[test]
-fn paths_and_links_outside_the_mounts_are_refused() {
+fn paths_and_links_outside_the_mounts_and_paths_in_git_directories_are_refused() {
     let mut rig = rig();
     rig.file("in.txt", "in\n");
     symlink(&rig.outside, rig.mount.join("way-out")).unwrap();
@@ -812,7 +812,7 @@ fn secret_in_file_is_redacted_in_output_and_kept_by_an_edit() {
 }
 
 #[test]
-fn call_of_a_tool_outside_the_tool_policy_is_denied() {
+fn call_of_a_tool_that_is_not_allowed_is_denied_and_executes_nothing() {
     let mut rig = rig_with(&["workspace.read"]);
     rig.file("a", "a\n");
     for (tool, arguments) in [
@@ -907,13 +907,14 @@ fn forged_output_of_the_file_helper_in_the_guest_fails_the_tool_call() {
     rig.tools.executor().forged = Some(vec![b'x'; 3_000_000]);
     let answer = rig.failed("workspace_read", json!({"path": "a"}));
     assert!(answer.len() < 2000);
+    // Items of `entries` that are not JSON objects are skipped and do not fail the call.
     rig.tools.executor().forged =
         Some(b"{\"ok\":true,\"entries\":[1,null,{}],\"next\":\"x\"}\n".to_vec());
     rig.ok("workspace_list", json!({}));
 }
 
 #[test]
-fn terminal_tool_call_ends_the_agent_loop_on_timeout_cancellation_or_guest_death() {
+fn only_timeout_cancellation_or_guest_death_in_a_terminal_tool_call_ends_the_agent_loop() {
     let error = ErrorBody::new(ErrorCode::MemoryLimit, "too much");
     for (end, halts) in [
         (ExecutionEnd::TimedOut, true),
@@ -1017,7 +1018,7 @@ fn exit_status_of_a_wasi_tool_is_part_of_the_answer_and_an_error_of_the_runner_f
 }
 
 #[test]
-fn wasi_tool_that_the_allowed_list_leaves_out_is_denied_and_does_not_run() {
+fn wasi_tool_that_is_not_an_allowed_tool_is_denied_and_does_not_run() {
     let scripts = [("css.lint", "none", "cat")];
     let mut rig = rig_with_wasi(&["workspace.read"], &scripts);
     let denied = rig.call("css.lint", json!({}));

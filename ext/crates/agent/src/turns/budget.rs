@@ -166,10 +166,10 @@ impl Budget {
             cost_microusd,
         } = self.limit;
         let sentence = match which {
-            Exhausted::Turns => format!("the agent used up its {turns} turns; raise the budget's turns or give a smaller task"),
-            Exhausted::InputTokens => format!("the next request to the model would exceed the budget of {input_tokens} input tokens ({} used); raise the budget's input_tokens or give a smaller task", self.used.input_tokens),
-            Exhausted::OutputTokens => format!("the agent used up its {output_tokens} output tokens; raise the budget's output_tokens or give a smaller task"),
-            Exhausted::Cost => format!("the next response of the model would exceed the budget of {} millionths of a dollar ({} used); raise the budget's cost_microusd or give a smaller task", cost_microusd.unwrap_or_default(), self.used.cost_microusd.unwrap_or_default()),
+            Exhausted::Turns => format!("the agent used up its {turns} turns; raise \"turns\" in the budget or give a smaller task"),
+            Exhausted::InputTokens => format!("the next request to the model would exceed the budget of {input_tokens} input tokens ({} used); raise \"input_tokens\" in the budget or give a smaller task", self.used.input_tokens),
+            Exhausted::OutputTokens => format!("the agent used up its {output_tokens} output tokens; raise \"output_tokens\" in the budget or give a smaller task"),
+            Exhausted::Cost => format!("the next response of the model would exceed the budget of {} millionths of a dollar ({} used); raise \"cost_microusd\" in the budget or give a smaller task", cost_microusd.unwrap_or_default(), self.used.cost_microusd.unwrap_or_default()),
             Exhausted::Window => "the task does not fit the model's context window, even when shortened; use a model with a larger window or give a smaller task".to_owned(),
         };
         Stop::Partial(

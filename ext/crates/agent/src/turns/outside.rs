@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_tool_request_identifies_run_tool_and_call() {
+    fn parent_tool_request_contains_the_tool_the_allowed_tools_and_the_redacted_input() {
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": {"title": "Broken"}}),
         ));

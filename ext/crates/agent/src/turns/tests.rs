@@ -609,7 +609,7 @@ fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
 }
 
 #[test]
-fn full_context_window_shortens_old_tool_results_before_it_requests_a_summary() {
+fn full_context_window_shortens_old_tool_results_and_requests_no_summary_if_that_is_enough() {
     let played = long_work(8_000, 4_000, 12);
     assert_eq!(played.ended.stop, None, "{:?}", played.ended);
     assert_eq!(played.bench.usage.turns, 13, "no summary was needed");
@@ -685,7 +685,7 @@ fn last_is_request(messages: &[Message]) -> bool {
 }
 
 #[test]
-fn context_length_error_shortens_the_conversation_and_retries() {
+fn context_length_error_requests_a_summary_and_then_retries() {
     let played = play(vec![
         calls(vec![read("a")]),
         Err(ModelError::TooLong),

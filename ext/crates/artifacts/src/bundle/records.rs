@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn command_output_is_redacted_before_it_is_shortened() {
+    fn command_output_is_redacted_before_it_is_shortened_and_at_most_1000_commands_are_kept() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let scrub = Scrubber::new(&redactor);
         let record = |stdout: String| ExecutionRecord {

@@ -669,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_accepts_tree_at_limits_and_refuses_larger_tree() {
+    fn scan_accepts_a_tree_at_its_limits_and_refuses_a_larger_or_deeper_tree() {
         let large = PIECE as u64 * 2 + 10;
         let (entries, bytes) = (121 + 600 + large, 1200 + large);
         for (dir, entries, bytes, file, depth) in

@@ -96,6 +96,7 @@ mod tests {
         }
     }
 
+    /// Both changes start from the same baseline, whose contents are "0".
     #[test]
     fn changes_since_an_earlier_change_lead_from_the_earlier_to_the_new_result() {
         use Change::{Added, Deleted};

@@ -8,7 +8,7 @@ use wp_codebox_contracts::ErrorCode;
 #[non_exhaustive]
 pub enum EpisodeError {
     /// The episode has not been reset yet, so it has no runtime.
-    #[error("the episode has no runtime before its first reset; reset the episode")]
+    #[error("the episode has no sandbox yet; reset the episode to start one")]
     NotReset,
     /// The trace would be invalid with this part.
     #[error("the {part} violates rules of episode traces: {}", listed(.issues))]

@@ -151,7 +151,9 @@ fn literal(lines: &mut Lines<'_>) -> Result<Vec<u8>, PatchError> {
                 .ok()
         })
         .filter(|size| *size <= LARGEST)
-        .ok_or_else(|| lines.error("only binary literals of at most 1 GiB can be applied"))?;
+        .ok_or_else(|| {
+            lines.error("the size of a binary `literal` must be a number of at most 1 GiB")
+        })?;
     let mut data = Vec::new();
     while let Some(line) = lines.next() {
         match line.strip_suffix(b"\n").unwrap_or(line) {

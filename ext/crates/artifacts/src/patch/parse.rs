@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             || header.added && header.deleted
             || header.rename_from.is_some() && (header.added || header.deleted)
         {
-            return Err(self.error("the header lines of a block contradict each other"));
+            return Err(self.error("the header lines of one file contradict each other"));
         }
         Ok(header)
     }
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
             hunks += 1;
         }
         if hunks == 0 {
-            return Err(self.error("a block with `---` and `+++` lines must have a hunk"));
+            return Err(self.error("a file with `---` and `+++` lines must have a hunk"));
         }
         Ok((old, new))
     }
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
         let mut new = header.rename_to.clone();
         if let Some((old_side, new_side)) = sides {
             if old_side.is_none() != header.added || new_side.is_none() != header.deleted {
-                return Err(self.error("/dev/null and the file mode lines disagree"));
+                return Err(self.error("a file must have `--- /dev/null` exactly if it is new, and `+++ /dev/null` exactly if it is deleted"));
             }
             let one = old_side.clone().or_else(|| new_side.clone());
             for (known, stated) in [
@@ -268,7 +268,9 @@ impl<'a> Reader<'a> {
             ] {
                 match known {
                     Some(known) if Some(&*known) != stated.as_ref() => {
-                        return Err(self.error("a block has two different names for its file"));
+                        return Err(
+                            self.error("the header of one file has two different names for it")
+                        );
                     }
                     _ => *known = stated,
                 }
@@ -282,7 +284,7 @@ impl<'a> Reader<'a> {
             }
         };
         if header.rename_from.is_none() && names.0 != names.1 {
-            return Err(self.error("a block has two different names but no rename lines"));
+            return Err(self.error("the header of one file has two different names, but no `rename from` and `rename to`"));
         }
         let rest = strip_name(line, b"a/", &names.0)
             .and_then(|rest| rest.strip_prefix(b" "))
@@ -290,7 +292,8 @@ impl<'a> Reader<'a> {
         if rest == Some(b"") && is_safe(&names.0) && is_safe(&names.1) {
             Ok(names)
         } else {
-            Err(self.error("the names in a block differ or are not safe relative paths"))
+            Err(self
+                .error("the names in the header of one file differ or are not safe relative paths"))
         }
     }
 }

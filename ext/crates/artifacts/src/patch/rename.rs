@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rename_detection_pairs_equal_files_before_similar_files() {
+    fn rename_detection_pairs_equal_and_similar_files_and_leaves_different_files_alone() {
         let entry = |path: &str, change| EntryChange {
             path: path.into(),
             change,

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn diff_hunks_have_the_format_of_git() {
+    fn diff_hunks_have_three_context_lines_and_mark_a_missing_final_newline() {
         assert_eq!(text("a\n", "a\n"), "");
         assert_eq!(text("", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(

@@ -34,7 +34,7 @@ pub enum AdoptError<E: std::error::Error + 'static> {
     #[error(transparent)]
     Refused(E),
     /// The bundle is of another run.
-    #[error("the bundle is of run {found}, but the result is of run {expected}")]
+    #[error("the bundle belongs to run {found}, but the bundle of run {expected} is expected")]
     OtherRun {
         /// Run whose bundle the caller expects.
         expected: RunId,

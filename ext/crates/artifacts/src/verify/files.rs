@@ -325,7 +325,7 @@ impl<'d> Session<'d> {
             .strip_prefix("artifact-bundle-sha256-")
             .is_some_and(|value| value != stated);
         if differs {
-            let message = "the id does not match contentDigest.value";
+            let message = "the bundle's \"id\" does not match \"contentDigest.value\"";
             self.add(
                 ViolationCode::BundleIdMismatch,
                 "manifest.id",
@@ -345,7 +345,7 @@ impl<'d> Session<'d> {
         }
         let field = "manifest.contentDigest.value";
         if Sha256Hex::new(stated).is_err() {
-            let message = "contentDigest.value must be 64 lowercase hex digits";
+            let message = "\"contentDigest.value\" must be 64 lowercase hex digits";
             self.add(ViolationCode::InvalidManifestShape, field, None, message);
             return;
         }
@@ -404,7 +404,7 @@ impl<'d> Session<'d> {
     /// Adds a violation unless the file has the hash that a document states for it.
     pub(super) fn check_referenced_hash(&mut self, field: &str, path: &str, stated: Option<&str>) {
         let Some(stated) = stated else {
-            let message = format!("the reference to {path:?} needs a sha256");
+            let message = format!("the reference to {path:?} needs a \"sha256\"");
             self.add(ViolationCode::MissingFileHash, field, Some(path), message);
             return;
         };
@@ -413,7 +413,7 @@ impl<'d> Session<'d> {
             .is_none_or(|hash| hash.as_str() != stated)
         {
             let message =
-                format!("{path:?} does not have the hash that the document states for it");
+                format!("{path:?} does not have the hash that the document referring to it states");
             self.add(ViolationCode::FileHashMismatch, field, Some(path), message);
         }
     }

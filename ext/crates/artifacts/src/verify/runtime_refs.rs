@@ -49,7 +49,7 @@ pub(super) fn check(session: &mut Session<'_>) {
 fn check_one(session: &mut Session<'_>, kind: &Kind, path: &str, document: &Json) {
     let stated = digest(document.get("digest")).unwrap_or_default();
     if (kind.digest)(document).is_none_or(|value| value.as_str() != stated) {
-        let message = "the document's digest does not match its references";
+        let message = "the document's digest does not match the references in it";
         let field = format!("{path}:digest");
         session.add(ViolationCode::DigestMismatch, field, Some(path), message);
     }

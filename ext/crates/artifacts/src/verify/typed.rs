@@ -47,7 +47,7 @@ fn check_index(session: &mut Session<'_>, file: &str, document: &Json) -> bool {
         let at = format!("{file}:artifacts[{index}]");
         let artifact = row.get("artifact");
         let Some(path) = artifact.and_then(|a| text(a, "path")) else {
-            let message = "a typed artifact must name its file";
+            let message = "a typed artifact has no \"path\" of its file";
             session.add(ViolationCode::MalformedReference, at, Some(file), message);
             continue;
         };
@@ -76,7 +76,7 @@ fn check_plain_hash(session: &mut Session<'_>, field: &str, path: &str, stated: 
         (Some(hash), Some(stated)) if hash.as_str() == stated => return,
         (Some(_), _) => (
             ViolationCode::FileHashMismatch,
-            "does not have the hash that the document states for it",
+            "does not have the hash that the document referring to it states",
         ),
     };
     session.add(code, field, Some(path), format!("{path:?} {message}"));
@@ -115,7 +115,7 @@ fn check_transcript(session: &mut Session<'_>, file: &str, document: &Json) -> b
 
 fn check_call_artifact(session: &mut Session<'_>, file: &str, at: &str, row: &Json) {
     let Some(path) = text(row, "path") else {
-        let message = "an artifact of a tool call must name its file";
+        let message = "an artifact of a tool call has no \"path\" of its file";
         session.add(ViolationCode::MalformedReference, at, Some(file), message);
         return;
     };

@@ -94,7 +94,7 @@ mod tests {
     use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount};
 
     #[test]
-    fn browser_plan_contains_only_system_directories_fonts_and_scratch() {
+    fn launch_plan_of_a_browser_binds_only_system_directories_and_has_three_writable_directories() {
         let host = HostLayout {
             system: vec![SystemEntry {
                 path: "/usr".to_owned(),

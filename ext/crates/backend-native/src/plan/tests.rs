@@ -549,7 +549,7 @@ fn guest_environment_has_14_variables_with_home_and_path_of_the_guest() {
 }
 
 #[test]
-fn denied_egress_adds_no_environment_variables_and_allowed_egress_sets_up_every_client() {
+fn allowed_egress_sets_proxy_php_ini_and_certificate_and_denied_egress_sets_none() {
     let of = |egress: &GuestEgress| plan_with(&[], &[], TemplateAccess::Run, egress).unwrap();
     let file = |plan: &LaunchPlan, name: &str| {
         plan.mounts.iter().find_map(|mount| match mount {
@@ -589,6 +589,7 @@ fn denied_egress_adds_no_environment_variables_and_allowed_egress_sets_up_every_
     assert_eq!(env["SSL_CERT_FILE"], "/run/codebox/egress-ca.pem");
 }
 
+/// Components are host plugins and libraries that the guest's WordPress loads.
 #[test]
 fn components_are_added_as_read_only_bind_mounts_and_not_as_part_of_the_workspace() {
     let row = |slug: &str, place: &str| PlannedComponent {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_plan_shows_system_directories_the_tools_files_and_its_directory_only() {
+    fn launch_plan_of_a_tool_binds_only_system_directories_its_files_and_its_work_directory() {
         let files = [("/usr", "/usr", false), ("/scratch/tool", "/tool", false)];
         assert_eq!(binds(&plan(ToolWork::None)), files);
         let read = plan(ToolWork::Read("/scratch/work"));

@@ -283,7 +283,8 @@ mod tests {
     }
 
     #[test]
-    fn hidden_path_below_a_system_directory_is_refused_at_isolation_level_reduced() {
+    fn hidden_paths_and_mounts_outside_the_guest_directories_are_refused_at_isolation_level_reduced()
+     {
         let root = GuestRoot::new("/r").unwrap();
         let hidden = LaunchMount::Bind {
             source: BindSource::Guest {

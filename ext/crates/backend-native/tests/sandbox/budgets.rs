@@ -88,6 +88,8 @@ fn server(guest: &mut Guest) -> crate::concurrent_programs::Piped {
     program
 }
 
+/// A descriptor is in flight while it was sent through a Unix socket and not yet received. The
+/// kernel limits their number per user.
 #[test]
 fn descriptors_in_flight_of_other_processes_do_not_block_programs_or_connections() {
     assert!(

@@ -167,7 +167,7 @@ fn output_above_the_limit_is_dropped_and_reported_as_truncated() {
 }
 
 #[test]
-fn deadline_kills_the_guest_with_all_its_processes() {
+fn program_past_its_deadline_ends_as_timed_out_and_its_guest_is_killed() {
     let mut guest = guest();
     let request = request(&["sh", "-c", "trap '' TERM INT; setsid sleep 61 & sleep 60"]);
     let call = ExecCall {

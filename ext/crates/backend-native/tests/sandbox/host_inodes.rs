@@ -352,7 +352,7 @@ fn inotify_in_the_guest_does_not_see_host_file_access() {
 }
 
 #[test]
-fn inotify_in_the_guest_on_device_nodes_sees_host_opens() {
+fn inotify_in_the_guest_reports_host_reads_of_dev_null_but_not_of_a_shared_file() {
     let mut bench = bench("devices");
     assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
     assert_eq!(bench.one.ask("read", "/dev/null"), "empty");

@@ -369,7 +369,7 @@ fn launcher_refuses_root_even_in_a_user_namespace() {
 
 /// Checks the plan steps that hide paths. The tests of `plan.rs` check which paths a plan hides.
 #[test]
-fn directory_and_file_below_a_mounted_directory_can_be_hidden() {
+fn mount_of_an_empty_directory_or_file_hides_a_path_below_a_mounted_directory() {
     let system = directory("system");
     for name in ["site", "other"] {
         fs::create_dir(system.join(name)).unwrap();

@@ -65,7 +65,7 @@ fn guest_is_killed_when_its_processes_together_exceed_the_memory_limit() {
 }
 
 #[test]
-fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
+fn process_that_needs_more_than_memory_bytes_fails_and_memory_pressure_is_reported() {
     // With strings of the first size PHP touches all memory that it maps, with the second size only
     // half.
     for size in [1_000_000, 1_048_576] {
@@ -86,7 +86,7 @@ fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
 }
 
 #[test]
-fn writing_past_the_disk_limit_or_the_file_size_limit_fails_in_the_guest() {
+fn writing_or_truncating_a_file_past_disk_bytes_fails_in_the_guest() {
     let mut guest = limited(|l| l.disk_bytes = 24 * MIB);
     let result = sh(
         &mut guest,
@@ -116,6 +116,7 @@ fn writing_past_the_disk_limit_or_the_file_size_limit_fails_in_the_guest() {
     assert!(end.usage.peak_disk_bytes > 20 * MIB && end.usage.peak_disk_bytes <= 24 * MIB);
 }
 
+/// The guest gets one inode for each 4 KiB of `disk_bytes`, but at least 16,384 of them.
 #[test]
 fn creating_files_fails_at_the_scratch_inode_limit() {
     let mut guest = limited(|l| l.disk_bytes = 16 * MIB);

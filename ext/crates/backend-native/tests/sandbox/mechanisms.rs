@@ -162,7 +162,7 @@ fn self_test_on_an_unrestricted_host_reaches_level_full_and_each_resource_limit(
 }
 
 #[test]
-fn self_test_guest_executes_no_program_and_ends_when_its_handle_is_dropped() {
+fn guest_with_launch_purpose_probe_executes_no_program_and_ends_when_it_is_dropped() {
     let end_of = |purpose, patience| {
         let mut plan = probe_plan(&fixture().host);
         plan.purpose = purpose;
@@ -261,7 +261,7 @@ fn axis_files_is_best_effort_and_shows_the_errno_if_landlock_is_missing() {
 }
 
 #[test]
-fn axis_syscalls_is_not_enforced_and_axis_network_is_weaker_if_seccomp_is_missing() {
+fn only_the_isolation_axes_syscalls_and_network_are_weaker_if_seccomp_is_missing() {
     let test = tested("deny:seccomp");
     only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
     let row = row(&test, IsolationAxis::Syscalls);

@@ -103,7 +103,7 @@ fn readonly_mount_can_be_read_but_not_written() {
 }
 
 #[test]
-fn changes_in_the_first_lower_directory_of_a_mount_hide_the_files_of_its_source() {
+fn first_lower_directory_of_a_mount_replaces_and_deletes_files_of_the_mount_source() {
     let source = plugin();
     let change = directory("change");
     fs::write(change.join("demo.php"), "<?php // v2\n").unwrap();

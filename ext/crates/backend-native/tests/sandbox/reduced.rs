@@ -419,7 +419,7 @@ fn mount_source_replaced_after_planning_fails_the_copy_at_level_reduced() {
 }
 
 #[test]
-fn reduced_plan_with_a_guest_owned_a_non_system_or_a_writable_host_directory_is_refused() {
+fn reduced_plan_that_binds_a_directory_of_its_own_user_a_non_system_or_a_writable_one_is_refused() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
@@ -661,7 +661,7 @@ fn execution(script: &str) -> Execution {
 }
 
 #[test]
-fn reduced_template_is_built_without_namespaces() {
+fn template_for_level_reduced_has_its_own_key_and_runs_wp_cli() {
     let template = ensure_template(&TemplateRequest {
         level: IsolationLevel::Reduced,
         sandbox: &NoSandbox,
@@ -695,7 +695,7 @@ fn reduced_template_is_built_without_namespaces() {
 }
 
 #[test]
-fn guest_at_level_reduced_above_its_disk_limit_is_killed() {
+fn guest_at_level_reduced_above_disk_bytes_ends_with_the_error_disk_limit() {
     let limits = Limits {
         disk_bytes: 32 * 1024 * 1024,
         ..Limits::default()

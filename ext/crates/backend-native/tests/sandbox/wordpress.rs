@@ -263,7 +263,7 @@ fn template_is_reused_until_wordpress_core_changes() {
 }
 
 #[test]
-fn failed_template_build_leaves_no_files() {
+fn failed_template_build_leaves_no_files_and_removes_abandoned_and_month_old_templates() {
     let copy = directory("broken");
     let status = std::process::Command::new("cp")
         .arg("-rpT")

@@ -64,7 +64,7 @@ fn each_form_of_browser_assertion_is_parsed() {
 }
 
 #[test]
-fn failed_browser_assertion_states_the_actual_value() {
+fn browser_assertion_holds_only_if_the_page_has_the_expected_value() {
     let observed = Observed {
         tab: crate::observed::Tab {
             status: Some(404),

@@ -25,7 +25,7 @@ fn rule(threshold: f64, antialiased: Antialiased) -> PixelRule {
 }
 
 #[test]
-fn encoded_picture_is_decoded_to_the_same_pixels() {
+fn encoded_picture_is_decoded_to_the_same_pixels_and_a_truncated_or_other_file_is_refused() {
     let picture = with(blank(7, 5), &[(3, 2, [1, 2, 3, 4]), (6, 4, BLACK)]);
     let file = picture.encode().unwrap();
     assert_eq!(super::super::png::size(&file), Some((7, 5)));
@@ -90,7 +90,7 @@ fn differing_pixels_are_counted_and_joined_to_regions() {
 }
 
 #[test]
-fn pixel_counts_only_if_its_difference_is_above_the_threshold() {
+fn pixel_counts_as_different_only_if_its_difference_is_above_the_threshold() {
     let grey = with(blank(20, 20), &[(5, 5, [235, 235, 235, 255])]);
     for (threshold, pixels) in [(0.0, 1), (0.05, 1), (0.1, 0), (1.0, 0)] {
         let rule = rule(threshold, Antialiased::Counts);

@@ -46,7 +46,7 @@ fn browser_probe_arguments_are_parsed() {
 }
 
 #[test]
-fn unsupported_browser_arguments_are_refused_and_named() {
+fn unsupported_and_invalid_browser_probe_arguments_are_refused_with_the_reason() {
     for (args, code, word) in [
         (
             &["url=/", "route-host=a=b"][..],
@@ -176,7 +176,7 @@ fn documented_values_of_browser_arguments_are_accepted() {
 }
 
 #[test]
-fn editor_commands_open_the_page_that_their_target_names() {
+fn editor_command_opens_the_page_of_its_arguments_and_refuses_contradictory_arguments() {
     for (args, url) in [
         (&[][..], "/wp-admin/post-new.php"),
         (
@@ -229,7 +229,7 @@ fn editor_commands_open_the_page_that_their_target_names() {
 }
 
 #[test]
-fn comparison_takes_one_source_and_one_candidate_and_refuses_unsupported_arguments() {
+fn visual_compare_needs_a_source_and_a_candidate_and_refuses_unsupported_or_invalid_arguments() {
     let task = read(
         COMPARE,
         &[
@@ -288,8 +288,10 @@ fn comparison_takes_one_source_and_one_candidate_and_refuses_unsupported_argumen
     }
 }
 
+/// The session of an actor is its `userSession` in `actors`; without one, it has the actor's name.
+/// A task begins itself if no actor does its first step.
 #[test]
-fn steps_default_to_the_scenarios_actor_and_take_sessions_from_its_actor_list() {
+fn step_without_an_actor_has_the_scenarios_actor_and_sessions_are_named_by_user_session_or_actor() {
     let scenario = r#"{"url": "/", "actor": "all", "actors": ["all", {"name": "own", "userSession": "session-1"}],
         "steps": [{"kind": "hover", "selector": "a"}, {"kind": "hover", "selector": "a", "actor": "own"}, {"kind": "hover", "selector": "a", "actor": "other"}]}"#;
     let task = read(SCENARIO, &[&format!("scenario-json={scenario}")]).unwrap();

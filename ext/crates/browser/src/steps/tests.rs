@@ -7,7 +7,7 @@ fn parse(json: &str) -> Result<Vec<StepSpec>, StepsRefused> {
 }
 
 #[test]
-fn invalid_browser_step_is_refused_with_its_index() {
+fn valid_browser_steps_are_parsed_and_an_invalid_one_is_refused_with_the_reason() {
     let steps = parse(
         r##"[{"kind":"navigate","url":"/x"},{"kind":"fill","selector":"#a","value":""},
             {"action":"press","key":"Enter"},{"kind":"waitFor","selector":"#b","state":"hidden"},
@@ -46,7 +46,7 @@ fn invalid_browser_step_is_refused_with_its_index() {
 }
 
 #[test]
-fn unknown_or_unsupported_browser_step_member_is_refused() {
+fn evaluate_step_keeps_its_assert_value_and_an_unknown_member_or_a_call_tool_step_is_refused() {
     let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
         Ok(StepAction::Evaluate { assert, .. }) => Ok(assert),
         Ok(other) => panic!("{other:?}"),
@@ -204,7 +204,7 @@ fn locators_frames_and_drop_places_of_browser_steps_are_parsed() {
 }
 
 #[test]
-fn every_editor_step_kind_with_a_function_is_known_to_the_policy() {
+fn every_step_kind_of_editor_acts_is_known_to_the_check_of_the_policy() {
     for (_, kinds) in EDITOR_ACTS {
         for kind in *kinds {
             // No kind has the member `x`. For a known kind, the error states its members.

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn run_without_a_browser_is_an_error_with_a_reason() {
+    fn run_without_results_of_browser_commands_is_refused_with_the_reason_no_browser_metrics() {
         let run = json!({"executions": [{"stdout": "{\"command\":\"wordpress.wp-cli\"}"}]});
         let error = document(&Evidence::of_document("x".to_owned(), run)).unwrap_err();
         assert_eq!(json!(error.data)["reason"], "no-browser-metrics");

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn recipe_without_a_benchmark_is_refused() {
+    fn matrix_of_a_recipe_without_a_benchmark_step_is_refused() {
         let other = json!({"workflow": {"steps": [{"command": "wordpress.run-php"}]}});
         let matrix = dimensions(&json!({"dimensions": {"wp": ["1"]}})).unwrap();
         assert!(cells(&other, &matrix).is_err());

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn document_without_results_is_an_error_with_a_reason() {
+    fn document_without_benchmark_results_is_refused_with_the_reason_no_benchmark_results() {
         let error = found(json!({"executions": []})).unwrap_err();
         assert_eq!(error.code, ErrorCode::InputInvalid);
         assert_eq!(json!(error.data)["reason"], "no-benchmark-results");

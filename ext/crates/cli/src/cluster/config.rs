@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_other_users_could_read_or_change_is_refused() {
+    fn configuration_file_that_is_a_link_or_that_other_users_could_read_or_change_is_refused() {
         let (_temp, state) = state();
         let path = state.path().join(FILE);
         let code = || read(&state).unwrap_err().code();

@@ -154,8 +154,11 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
             }
             (Some(_), Some(_)) => {
                 let message = format!("--file {wanted:?} names files in several mounts");
-                return Err(ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message)
-                    .hint("name it with its guest path, as in changed-files.json"));
+                return Err(
+                    ErrorBody::new(ErrorCode::ApprovedFilesInvalid, message).hint(
+                        "give the path of the file in the sandbox, as changed-files.json lists it",
+                    ),
+                );
             }
         }
     }

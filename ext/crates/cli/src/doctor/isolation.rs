@@ -257,8 +257,9 @@ mod tests {
         (found.status, found.fix.clone().unwrap_or_default())
     }
 
+    /// Without a control group, the supervisor only polls the memory use of a guest.
     #[test]
-    fn doctor_lists_every_isolation_axis_and_warns_with_a_fix_about_polled_memory() {
+    fn doctor_lists_every_isolation_axis_and_warns_only_about_memory_without_a_control_group() {
         let checks = checks(&test(IsolationLevel::Full, None));
         for &axis in IsolationAxis::ALL {
             let (status, fix) = of(&checks, id(axis));
@@ -270,6 +271,7 @@ mod tests {
         assert!(checks.iter().all(|check| check.status != Status::Error));
     }
 
+    /// With the default limits, one run may open more than 256 files, a quarter of 1024.
     #[test]
     fn doctor_warns_if_one_run_may_use_over_a_quarter_of_a_user_limit() {
         let whole = test(IsolationLevel::Full, None);

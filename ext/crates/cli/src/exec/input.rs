@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
+    /// The credit is the number of bytes that the sandbox accepts at this time.
     #[test]
     fn stdin_is_sent_only_up_to_the_credit_and_not_after_the_program_closed_its_stdin() {
         let (ours, _theirs) = UnixStream::pair().unwrap();

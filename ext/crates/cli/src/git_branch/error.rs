@@ -24,7 +24,7 @@ pub(super) enum GitBranchError {
         base: String,
     },
     /// A name of a branch or a directory in the repository is not valid.
-    #[error("{what} is not valid for git; correct the settings of the git branch")]
+    #[error("{what} cannot be used; correct the settings of the git branch")]
     Name {
         /// What has the invalid name, and the name.
         what: String,

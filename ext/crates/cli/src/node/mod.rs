@@ -200,7 +200,7 @@ fn show(output: Output, name: &str, key: &str, notice: &Notice) {
         ),
         Notice::Draining { running } => (
             json!({"event": "draining", "running": running}),
-            format!("takes no new runs; {running} running ones continue"),
+            format!("the node takes no new runs; {running} running ones continue"),
         ),
     };
     match output.is_json() {

@@ -35,7 +35,7 @@ pub(super) fn take(state: &StateDir, claimant: &Claimant) -> Result<NodeLock, Er
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         ErrorBody::new(
             ErrorCode::StateDirInvalid,
-            format!("the lock of the node cannot be {what}: {error}"),
+            format!("the lock file of the node cannot be {what}: {error}"),
         )
     };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn composer_script_with_one_program_becomes_a_command_line_below_vendor_bin() {
+    fn composer_script_with_one_program_becomes_a_command_line_with_the_path_of_the_program() {
         let temp = project();
         let folder = Folder::open(temp.path()).unwrap();
         for (script, tool, line) in [

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn recipe_that_needs_a_php_version_or_extension_is_refused_and_the_error_names_the_field() {
+    fn recipe_for_a_cluster_that_needs_a_php_version_or_extension_is_refused_and_the_field_named() {
         for fits in [
             json!({}),
             json!({"blueprint": {"preferredVersions": {"php": "latest", "wp": "6.8"}}}),

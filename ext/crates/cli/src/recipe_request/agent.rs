@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn model_that_a_recipe_names_needs_an_address_from_the_command_line() {
+    fn model_that_a_recipe_names_is_refused_without_model_options_on_the_command_line() {
         let step = input(json!({"goal": "g", "model": "m", "provider": "p"}));
         let error = chosen(&step, &AgentArgs::default()).unwrap_err();
         assert_eq!(error.code, ErrorCode::ModelMissing);

@@ -61,7 +61,8 @@ pub(super) fn content(paths: &RunPaths, seed: &SiteSeed) -> Result<String, Strin
     let question = json!({
         "wordpress": paths.wordpress, "name": seed.name, "scopes": seed.scopes,
     });
-    let unable = |e: std::io::Error| format!("the PHP of the guests cannot be started: {e}");
+    let unable =
+        |e: std::io::Error| format!("the PHP program that sandboxes use cannot be started: {e}");
     let mut child = Command::new(&paths.php_binary)
         .args(["-d", "display_errors=0", "-d", "log_errors=0"])
         .arg(Path::new(&paths.share_dir).join(PROGRAM))

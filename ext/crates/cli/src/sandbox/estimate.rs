@@ -36,7 +36,8 @@ pub(super) fn command(args: &EstimateArgs) -> Result<Value, ErrorBody> {
 
 fn check(profile: &Profile, wall_ms: u64) -> Result<(), ErrorBody> {
     if wall_ms > profile.ttl.max_ms {
-        let message = "--duration is longer than the profile's ttl.max; choose a shorter one";
+        let message =
+            "--duration is longer than \"ttl.max\" of the profile; choose a shorter duration";
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     Ok(())

@@ -32,6 +32,6 @@ pub(super) fn check(profile: &Profile) -> Result<(), ErrorBody> {
         sentences.join("; ")
     );
     Err(ErrorBody::new(ErrorCode::RouteUnsatisfied, message)
-        .hint("create the sandbox through a service that has a host for this profile, or change extension, placement or route in the profile")
+        .hint("create the sandbox through a service that has a host for this profile, or change \"extension\", \"placement\" or \"route\" in the profile")
         .with("decision", decision.document(REASONS)))
 }

@@ -194,7 +194,7 @@ setup:
     }
 
     #[test]
-    fn secret_file_that_others_can_read_or_that_is_a_link_or_pipe_is_refused_without_its_value() {
+    fn secret_file_that_is_missing_open_to_others_a_link_or_a_pipe_is_refused_without_its_value() {
         let (_temp, state) = state();
         let profile = parsed(PROFILE.as_bytes(), "test").unwrap().profile;
         let path = state.path().join(SECRETS).join("FIRST_KEY");

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn human_readable_sandbox_output_is_complete_and_without_control_characters() {
+    fn lines_about_snapshots_and_a_sandbox_have_their_fields_and_no_control_characters() {
         let kept = json!({
             "schema": "wp-codebox/sandbox-snapshot/v1", "id": "snap_1", "name": "a\u{1b}[2Jb",
             "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",

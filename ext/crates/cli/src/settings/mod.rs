@@ -128,7 +128,8 @@ impl Settings {
             return Ok(IdentityChoice::default());
         };
         serde_json::from_value(given.as_str().into()).map_err(|_| {
-            let message = format!("the setting identity {given:?} must be auto, own or shared");
+            let message =
+                format!("the setting \"identity\" is {given:?}, but must be auto, own or shared");
             ErrorBody::new(ErrorCode::InputInvalid, message)
         })
     }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_new_fatal_errors_of_the_changed_directory_are_found_without_its_path() {
+    fn only_new_fatal_errors_of_the_changed_directory_are_found_and_their_paths_are_shortened() {
         let temp = tempfile::tempdir().unwrap();
         let log = temp.path().join("error.log");
         std::fs::write(&log, "PHP Fatal error: old in /srv/plugins/sky/a.php\n").unwrap();

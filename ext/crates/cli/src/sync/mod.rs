@@ -150,7 +150,7 @@ fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, Err
         (Some(path), _) => path,
         (None, [only]) => only,
         (None, several) => {
-            let message = "the sandbox has several writable mounts or none; add the directory in the sandbox: LOCALDIR:GUEST";
+            let message = "the sandbox has several writable mounts or none; give the directory in the sandbox too: LOCALDIR:GUEST";
             return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
                 .hint(format!("writable mounts: {}", several.join(", "))));
         }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_status_that_the_runner_confirms_is_the_tools_and_its_confirmation_is_not_in_stderr() {
+    fn exit_status_confirmed_by_the_runner_is_that_of_the_tool_and_stderr_lacks_the_confirmation() {
         for (stderr, left) in [("{\"exit\":3}\n", ""), ("a\nb\n{\"exit\":3}\n", "a\nb\n")] {
             let tool = ended(3, stderr)
                 .confirmed(Wrapper::Bubblewrap)

@@ -53,10 +53,10 @@ pub(super) struct Record {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CacheError {
     /// Another user can change the cache.
-    #[error("the cache {path:?} {why}, so another user could change the cores in it")]
+    #[error("the cache {path:?} {why}, so another user could change the WordPress cores in it")]
     Untrusted { path: PathBuf, why: &'static str },
     /// A file or directory of the cache cannot be read or written.
-    #[error("the cache cannot be used: {step} {path:?}: {source}")]
+    #[error("the cache of WordPress cores cannot be used: {step} {path:?}: {source}")]
     Io {
         step: &'static str,
         path: PathBuf,

@@ -63,7 +63,9 @@ impl SourceError {
             Self::Path { .. } | Self::Kind { .. } => {
                 body.hint("name a zip or directory with WordPress, or a version")
             }
-            Self::Origin { .. } => body.hint("unset it to use wordpress.org and the npm registry"),
+            Self::Origin { .. } => {
+                body.hint("unset the variable to use wordpress.org and the npm registry")
+            }
         }
     }
 }

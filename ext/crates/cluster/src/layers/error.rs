@@ -63,7 +63,9 @@ pub enum LayerError {
         source: Errno,
     },
     /// The directory of layers cannot be used.
-    #[error("the directory of layers cannot be {step}: {source}; check its owner and mode")]
+    #[error(
+        "the directory of layers (archives of files) cannot be {step}: {source}; check its owner and mode"
+    )]
     Cache {
         /// Failed operation, such as `opened` or `locked`.
         step: &'static str,

@@ -69,7 +69,7 @@ impl Connection {
     /// Connects to the first server that answers.
     pub(super) fn open(options: &NatsOptions) -> Result<Self, BusError> {
         let failed = |error: std::io::Error| BusError::Unreachable {
-            detail: format!("this process cannot start a thread for it: {error}"),
+            detail: format!("this process cannot start a thread for the connection: {error}"),
         };
         let runtime = Builder::new_current_thread()
             .enable_all()

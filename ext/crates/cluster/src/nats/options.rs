@@ -121,7 +121,9 @@ impl ServerUrl {
             return Err(wrong("the address of the message server has no host"));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("the address of the message server has a path"));
+            return Err(wrong(
+                "the address of the message server has a part after the port",
+            ));
         }
         Ok(Self(address))
     }
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_without_a_certificate_are_refused() {
+    fn tls_authorities_without_a_valid_certificate_are_refused() {
         let new = |pem: &[u8]| {
             NatsOptions::new(
                 vec![url("tls://10.0.0.1")],

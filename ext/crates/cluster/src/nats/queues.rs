@@ -148,7 +148,10 @@ fn deliveries(reply: &str) -> u64 {
 
 fn unreadable(queue: &Queue, problem: &str) -> BusError {
     BusError::Unreadable {
-        what: format!("a message of the queue {}, which is removed,", shown(queue)),
+        what: format!(
+            "a message, which is now removed from the queue {},",
+            shown(queue)
+        ),
         detail: problem.to_owned(),
     }
 }

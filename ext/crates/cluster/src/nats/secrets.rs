@@ -23,7 +23,10 @@ pub(super) async fn ask(
     match connection.exchange(&subject, None, request, wait).await {
         Ok(message) => Ok(message.payload.to_vec()),
         Err(RequestError::NoResponder) => Err(BusError::Unreachable {
-            detail: format!("no process answers for the secrets of {}", key.run),
+            detail: format!(
+                "the process that submitted the run {} does not listen for requests",
+                key.run
+            ),
         }),
         Err(error) => Err(error.into_bus(&subject)),
     }

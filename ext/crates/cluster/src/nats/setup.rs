@@ -34,7 +34,7 @@ pub enum SetupError {
         problem: String,
     },
     /// Existing bounds would become lower, or a fixed setting differ. Nothing was changed.
-    #[error("the setup would lower existing limits: {}", .differences.join("; "))]
+    #[error("the setup would lower limits or change fixed settings of the message server: {}", .differences.join("; "))]
     Shrinks {
         /// Stream, setting, present and wanted value of each.
         differences: Vec<String>,
@@ -62,7 +62,7 @@ impl SetupError {
             Self::Invalid { .. } => ErrorBody::new(self.code(), self.to_string())
                 .hint("correct the options; `wp-codebox cluster setup --help` describes them"),
             Self::Shrinks { .. } => ErrorBody::new(self.code(), self.to_string())
-                .hint("give at least the present limits, or allow lower ones with --shrink"),
+                .hint("give at least the present limits, or allow lower ones with --shrink, which does not change fixed settings"),
             Self::Bus(error) => error.body(),
         }
     }
@@ -79,7 +79,7 @@ pub fn setup(options: &NatsOptions, wanted: &Setup) -> Result<SetupReport, Setup
     if largest < PART + OVERHEAD {
         return Err(SetupError::Invalid {
             problem: format!(
-                "the server accepts messages of {largest} bytes; set its max_payload to at least {}",
+                "the server accepts messages of {largest} bytes; set \"max_payload\" of the server to at least {}",
                 PART + OVERHEAD
             ),
         });

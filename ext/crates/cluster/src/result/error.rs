@@ -34,7 +34,7 @@ pub enum Refusal {
         detail: String,
     },
     /// The answer of the node states something else than its bundle.
-    #[error("the node's answer and its bundle disagree about {field}")]
+    #[error("the node's answer does not agree with its bundle in \"{field}\"")]
     Disagrees {
         /// Member of the answer.
         field: &'static str,

@@ -214,7 +214,7 @@ fn reply_opens_only_with_the_request_that_it_answers() {
 }
 
 #[test]
-fn request_without_an_answer_fails_with_the_code_secret_source_gone() {
+fn unanswered_secret_request_fails_with_secret_source_gone_and_a_denied_one_with_cluster_denied() {
     use crate::bus::BusError;
     let claimed = Claimed::new();
     let text = || "x".to_owned();
@@ -242,7 +242,7 @@ fn request_without_an_answer_fails_with_the_code_secret_source_gone() {
 }
 
 #[test]
-fn malformed_messages_are_refused() {
+fn malformed_secret_requests_and_replies_are_refused() {
     let claimed = Claimed::new();
     for message in [&b""[..], b"{}", b"null"] {
         assert!(claimed.answer(message).is_err());

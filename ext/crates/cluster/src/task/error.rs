@@ -46,7 +46,7 @@ pub enum TaskError {
         name: String,
     },
     /// The node did not get the value of a secret.
-    #[error("the secret {name} of the task has no value")]
+    #[error("this host received no value for the secret {name} of the task")]
     NoValue {
         /// Name of the secret; `redact` for values without names.
         name: String,
@@ -66,7 +66,7 @@ pub enum TaskError {
         detail: String,
     },
     /// A layer of the task is not on this node.
-    #[error("the layer {digest} of the task is not on this node")]
+    #[error("the layer (an archive of files) {digest} of the task is not on this node")]
     NoLayer {
         /// Digest of the layer.
         digest: Sha256Hex,

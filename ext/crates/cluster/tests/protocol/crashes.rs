@@ -435,6 +435,7 @@ fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
     assert!(ended.is_terminal() && ended.epoch == 2, "{ended:?}");
 }
 
+/// `submit` calls `confirm`, which checks that the server still has the objects of the task.
 #[test]
 fn objects_are_confirmed_between_record_and_message_and_a_refused_run_leaves_no_record() {
     let server = Memory::default();

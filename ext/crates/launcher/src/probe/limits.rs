@@ -31,7 +31,8 @@ pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
         FIXED_LIMITS.locked_bytes,
         "locked memory",
     )?;
-    let mut evidence = format!("data limit {data} bytes per process, {locked} bytes locked");
+    let mut evidence =
+        format!("data limit {data} bytes and locked memory limit {locked} bytes per process");
     if plan.purpose == LaunchPurpose::Probe {
         let mapped = active::map_until_refused(most)?;
         evidence = format!("{evidence}; mapping was refused after {mapped} bytes");
@@ -112,7 +113,9 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
         }
     }
     let mut evidence = match size {
-        Some(size) => format!("everything writable shares {size} bytes; files up to {file} bytes"),
+        Some(size) => {
+            format!("all writable directories share {size} bytes; files up to {file} bytes")
+        }
         None => "nothing is writable".to_owned(),
     };
     if let (LaunchPurpose::Probe, Some(place)) = (plan.purpose, place) {

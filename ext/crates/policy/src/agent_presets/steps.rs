@@ -81,7 +81,9 @@ fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
             None => (&here[1..end], Form::Line),
             Some((path, "text")) => (path, Form::Text),
             Some((_, other)) => {
-                return Err(format!("{other:?} is not a known value format; use text"));
+                return Err(format!(
+                    "{other:?} is not a known format of a value; the only format is \"text\""
+                ));
             }
         };
         out.push(Part::Member { path, form });

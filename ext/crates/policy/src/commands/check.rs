@@ -20,7 +20,7 @@ pub enum CommandError {
         command: String,
     },
     /// The registry lists the command, but this backend does not support it.
-    #[error("the command {command} is not supported by this backend: {reason}")]
+    #[error("the command {command} is not supported: {reason}")]
     Unsupported {
         /// Command id of the call.
         command: String,

@@ -15,7 +15,7 @@ fn everything() -> wp_codebox_contracts::RuntimePolicy {
 }
 
 #[test]
-fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
+fn command_that_the_policy_does_not_list_or_the_registry_does_not_know_is_refused() {
     let policy = defaults(vec!["wordpress.run-php".to_owned(), "nope".to_owned()]);
     assert!(assert_command(&policy, &call("wordpress.run-php", &["code=echo 1=1;"])).is_ok());
     let denied =
@@ -28,7 +28,7 @@ fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
 }
 
 #[test]
-fn agent_command_is_accepted_as_a_recipe_step_and_refused_as_a_call_or_target() {
+fn agent_command_is_accepted_as_a_recipe_step_and_refused_alone_and_inside_command_agent_run() {
     let all = everything();
     let agent = call("wp-codebox.agent-sandbox-run", &["task=x", "max-turns="]);
     assert!(assert_step(&all, &agent).is_ok());
@@ -115,6 +115,8 @@ fn public_samples(name: &str, format: &str) -> Vec<String> {
     samples.iter().map(|s| (*s).to_owned()).collect()
 }
 
+/// The public command list is `tests/conformance/public/commands.json`. Site commands are those of
+/// the groups state, discovery, observation and fuzz.
 #[test]
 fn site_commands_accept_sample_values_of_each_argument_in_the_public_command_list() {
     let public: serde_json::Value = serde_json::from_str(include_str!(
@@ -261,7 +263,7 @@ fn blank_value_of_an_optional_argument_counts_as_not_given() {
 }
 
 #[test]
-fn arguments_without_a_name_are_accepted_only_after_a_command_line() {
+fn arguments_without_a_name_are_accepted_only_after_the_command_argument_of_wp_cli() {
     let policy = everything();
     for args in [
         &["command=option get", "home"][..],
@@ -361,7 +363,7 @@ fn every_command_in_the_registry_is_documented_and_requires_only_existing_comman
 }
 
 #[test]
-fn command_catalogue_lists_every_command_once() {
+fn command_catalogue_has_every_command_with_its_arguments_and_policy_requirement() {
     let catalogue = catalog();
     let rows = catalogue["commands"].as_array().unwrap();
     assert_eq!(rows.len(), registry().count());

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_task_of_a_batch_is_reported_as_an_error_and_the_batch_continues() {
+    fn invalid_task_of_a_batch_is_an_error_of_that_task_only_and_the_batch_continues() {
         let mut batch =
             read(json!({"plugin": "p", "tasks": ["mend", 7, [], {"goal": 7}]})).unwrap();
         assert_eq!(

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn fanout_result_counts_failed_and_skipped_workers() {
+    fn fanout_result_has_the_events_failures_and_counts_of_failed_and_skipped_workers() {
         let mut group = fanout(
             json!({"concurrency": 2, "plugin": "p", "session_id": "mine",
             "orchestrator": {"id": "o"}, "workers": [{"id": "a", "goal": "g"},

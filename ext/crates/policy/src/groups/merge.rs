@@ -86,7 +86,8 @@ mod tests {
         merge_task(&shared, &task, "s:0").map(Value::Object)
     }
 
-    /// [`TOGETHER`] lists the sets.
+    /// [`TOGETHER`] lists the sets: a task that has one field of a set inherits no field of that
+    /// set.
     #[test]
     fn task_field_replaces_the_shared_field_of_its_name_and_all_shared_fields_of_its_set() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",

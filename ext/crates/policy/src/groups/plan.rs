@@ -120,12 +120,13 @@ pub(super) fn rows<'a>(
         None => &[][..],
         Some(Value::Array(rows)) => rows,
         Some(_) => {
-            let message = format!("{name} is not a list; give a list of {of}.");
+            let message = format!("\"{name}\" is not a list; give a list of {of}.");
             return Err(refuse(ErrorCode::InputInvalid, message));
         }
     };
     if rows.len() > MAX_GROUP_SIZE {
-        let message = format!("{name} has more than {MAX_GROUP_SIZE} entries; make several calls.");
+        let message =
+            format!("\"{name}\" has more than {MAX_GROUP_SIZE} entries; make several calls.");
         return Err(refuse(ErrorCode::InputInvalid, message));
     }
     Ok(rows)
@@ -134,11 +135,11 @@ pub(super) fn rows<'a>(
 impl FanoutPlan {
     /// Reads a plan from the input of a call; `most` is the host's maximum concurrency.
     pub fn read(input: &Map<String, Value>, most: u64) -> Result<Self, ErrorBody> {
-        let rows = rows(input, "workers", "objects with id and goal")?;
+        let rows = rows(input, "workers", "objects with \"id\" and \"goal\"")?;
         if rows.is_empty() {
             return Err(refuse(
                 ErrorCode::FanoutWorkersMissing,
-                "No worker was given; give workers, a list of objects with id and goal.",
+                "No worker was given; give \"workers\", a list of objects with \"id\" and \"goal\".",
             ));
         }
         let most = most.clamp(1, MAX_FANOUT_CONCURRENCY);
@@ -149,7 +150,7 @@ impl FanoutPlan {
         let concurrency = concurrency.ok_or_else(|| {
             refuse(
                 ErrorCode::FanoutConcurrencyInvalid,
-                format!("concurrency must be a whole number from 1 to {most}."),
+                format!("\"concurrency\" must be a whole number from 1 to {most}."),
             )
         })?;
         let mut plan = Self {
@@ -294,7 +295,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let Some(row) = &object(row) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
-            format!("Worker {index} is not an object; give an object with id and goal."),
+            format!("Worker {index} is not an object; give an object with \"id\" and \"goal\"."),
         ));
     };
     let id = row
@@ -313,13 +314,13 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let Some(goal) = goal.filter(|goal| !goal.trim().is_empty()) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerGoalMissing,
-            format!("Worker \"{id}\" has no goal; say in goal what it should do."),
+            format!("Worker \"{id}\" has no goal; say in \"goal\" what it should do."),
         ));
     };
     let depends_on = dependencies(row).ok_or_else(|| {
         refuse(
             ErrorCode::FanoutWorkerDependencyInvalid,
-            format!("dependsOn (also spelled depends_on) of worker \"{id}\" must be one list of worker ids."),
+            format!("\"dependsOn\" (or \"depends_on\") of worker \"{id}\" must be a list of worker ids; if both are given, they must be equal."),
         )
     })?;
     let required = given(row, "required").map_or(Some(true), Value::as_bool);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn status_of_a_task_result_comes_from_status_then_outcome_then_error_code_and_else_is_failed() {
+    fn status_of_a_task_result_is_its_status_else_run_outcome_else_error_code_else_failed() {
         let status = |row: Value| row_status(row.as_object().unwrap());
         for (row, expected) in [
             (json!({}), GroupStatus::Failed),

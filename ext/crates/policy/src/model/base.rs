@@ -27,7 +27,9 @@ pub enum BaseUrlError {
     #[error("the base URL must not contain a user name or a key; use a secret instead")]
     UserInfo,
     /// The URL contains a query or fragment.
-    #[error("the base URL must have no query and no fragment; remove the text from ? or # on")]
+    #[error(
+        "the base URL must have no query and no fragment; remove ? or # and everything after it"
+    )]
     Query,
     /// The URL ends in `/`, or its path has an empty, `.` or `..` segment.
     #[error("the base URL must not end in / and must have no empty, . or .. segment in its path")]
@@ -36,7 +38,7 @@ pub enum BaseUrlError {
     #[error("the base URL contains an invalid host: {0}")]
     Host(HostError),
     /// The host in the URL is an IP address that is not allowed.
-    #[error("the base URL leads to an address that is not allowed: {0}")]
+    #[error("the host of the base URL has an address that is not allowed: {0}")]
     Address(AddressRefusal),
     /// The URL has the scheme `http` and a public host.
     #[error(

@@ -124,7 +124,9 @@ pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
     {
         issues.add(
             "secret",
-            format!("must be the name of one of the run's secrets, never the key itself: {why}"),
+            format!(
+                "must be the name of one of the run's secrets, never the API key itself: {why}"
+            ),
         );
     }
     if let Some(tokens) = model.context_tokens {

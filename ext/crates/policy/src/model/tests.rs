@@ -54,7 +54,7 @@ fn model_base_urls_parse_to_one_canonical_form() {
 }
 
 #[test]
-fn malformed_model_base_urls_are_refused() {
+fn malformed_and_forbidden_model_base_urls_are_refused() {
     let long = format!("https://example.org/{}", "a".repeat(2_100));
     for given in [
         "",

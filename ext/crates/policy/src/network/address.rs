@@ -25,7 +25,7 @@ pub enum Forbidden {
     #[error("the address is link-local")]
     LinkLocal,
     /// Addresses of carrier-grade NAT: `100.64.0.0/10`.
-    #[error("the address belongs to carrier-grade NAT")]
+    #[error("the address belongs to carrier-grade NAT (100.64.0.0/10)")]
     CarrierGrade,
     /// Multicast addresses: `224.0.0.0/4`, `ff00::/8`.
     #[error("the address is a multicast address")]
@@ -34,7 +34,7 @@ pub enum Forbidden {
     #[error("the address is reserved")]
     Reserved,
     /// Special-purpose addresses: `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
-    #[error("the address is a special-purpose address")]
+    #[error("the address is in a range that IANA reserves for special purposes")]
     SpecialPurpose,
     /// Unique-local IPv6 addresses: `fc00::/7`.
     #[error("the address is unique-local (private IPv6)")]

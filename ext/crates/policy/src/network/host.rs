@@ -21,7 +21,7 @@ pub enum HostError {
     #[error("the host is empty; give a host name, such as api.example.org")]
     Empty,
     /// The host is longer than DNS allows.
-    #[error("a host name may have at most 253 bytes, and each of its labels at most 63")]
+    #[error("a host name may have at most 253 bytes, and each part between its dots at most 63")]
     TooLong,
     /// The host contains a byte that host names must not contain.
     #[error(

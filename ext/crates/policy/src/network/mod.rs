@@ -358,7 +358,7 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
     {
         issues.add(
             &field,
-            &format!("each list of a rule may have at most {MAX_ENTRIES} entries"),
+            &format!("the lists \"ports\", \"methods\" and \"paths\" of a rule may have at most {MAX_ENTRIES} entries each"),
         );
     }
     let host = host.filter(|_| issues.0.len() == before)?;

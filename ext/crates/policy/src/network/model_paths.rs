@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn model_requests_outside_the_path_list_are_refused() {
+    fn model_requests_with_an_unlisted_path_or_method_or_an_ambiguous_path_are_refused() {
         use ModelApi::{AnthropicMessages, OpenaiChat};
         let judge = |api, method, path| {
             check_model_request(api, method, &RequestPath::parse(path).unwrap())

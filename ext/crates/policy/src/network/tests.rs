@@ -25,7 +25,7 @@ fn ask(
 }
 
 #[test]
-fn egress_requests_are_allowed_or_refused_by_the_expected_network_rule() {
+fn egress_request_is_allowed_only_if_host_port_method_and_path_match_a_network_rule() {
     let rules = rules(json!({
         "allowHosts": ["Plain.example", "odd.example:8443"],
         "presets": ["npm"],

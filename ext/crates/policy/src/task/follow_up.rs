@@ -41,7 +41,7 @@ pub(super) fn check(request: &RunRequest, issues: &mut Issues) {
             "an object with artifact_id or run_id, not with both",
         ),
         (None, None) => {
-            let message = "follow_up_of names no earlier bundle; give its artifact_id, or the run_id of its run";
+            let message = "\"follow_up_of\" names no earlier bundle; give the bundle's \"artifact_id\", or the \"run_id\" of the run that made it";
             let issue = ErrorBody::new(ErrorCode::ArtifactIdMissing, message);
             issues.push(issue.with("field", "follow_up_of.artifact_id"));
         }

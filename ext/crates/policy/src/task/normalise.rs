@@ -82,7 +82,7 @@ const JOINED: [&str; 5] = [
 ];
 /// What a workload and a parent request without a goal lack, as the end of a sentence.
 const GOAL_OF_WORKLOAD: &str =
-    "names no task; give a text, or an object with goal, message or prompt";
+    "names no task; give a text, or an object with \"goal\", \"message\" or \"prompt\"";
 const GOAL_OF_PARENT: &str = "is missing or blank; describe there what the agent shall do";
 /// Schema of a row of `structured_artifacts`.
 const STRUCTURED_ARTIFACT: &str = "wp-codebox/structured-artifact/v1";

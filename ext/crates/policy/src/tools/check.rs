@@ -210,7 +210,8 @@ impl Found {
                 (Some("runtime_local" | "control_plane"), None) => {}
                 (Some(value), Some(wanted)) if value == wanted => {}
                 (_, Some(wanted)) => {
-                    let message = format!("must be {wanted:?} to match execution_location");
+                    let message =
+                        format!("must be {wanted:?} to match \"execution_location\" of the tool");
                     self.issue("invalid-tool", &field, &message);
                 }
                 (_, None) => self.issue(
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictory_tool_location_and_scope_is_an_issue() {
+    fn contradictory_location_environment_and_scope_of_a_tool_are_reported() {
         for (location, environment, scope, faults) in [
             ("sandbox", "runtime_local", "runtime_local", 0),
             ("sandbox", "control_plane", "runtime_local", 1),

@@ -30,7 +30,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
 #[non_exhaustive]
 pub enum ToolPolicyError {
     /// The tool policy, or the list of the parent's tools, is malformed.
-    #[error("the tool policy, or the list of the parent's tools, is not valid; correct these fields: {}", join(.issues))]
+    #[error("the tool policy, or the list \"parent_tools\", is not valid; correct these fields: {}", join(.issues))]
     Invalid {
         /// Every issue of the tool policy and of the list of the parent's tools.
         issues: Vec<PolicyIssue>,

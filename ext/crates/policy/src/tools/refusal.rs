@@ -168,7 +168,9 @@ fn refusal_of_need(id: &str, need: ToolNeed, runtime: &RuntimePolicy) -> Option<
             }
         },
         ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,
-        ToolNeed::Command(id) => refuse(format!("the runtime policy must list the command {id:?}")),
+        ToolNeed::Command(id) => refuse(format!(
+            "the runtime policy must list the command {id:?} in \"commands\""
+        )),
     }
 }
 

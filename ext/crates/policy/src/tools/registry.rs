@@ -325,7 +325,7 @@ fn timeout(default: &str) -> Value {
     number(
         1,
         1800,
-        &format!("Seconds until it is ended; default {default}."),
+        &format!("Time limit in seconds; default {default}."),
     )
 }
 

@@ -336,7 +336,7 @@ fn bridge_issues(tools: &[ParentTool], wasi: &[WasiTool]) -> Vec<PolicyIssue> {
     for (index, tool) in tools.iter().enumerate() {
         let name = runtime_tool_id(&tool.id);
         if name.is_empty() || name.len() > 64 || tool.id.len() > 200 {
-            let message = "the id must have at most 200 bytes and give a tool name of 1 to 64 letters, digits and _".to_owned();
+            let message = "the id must have at most 200 bytes, and the tool name made from it (other characters than letters, digits and _ become _) must have 1 to 64 characters".to_owned();
             issue("invalid-tool", index, message);
             continue;
         }
@@ -346,11 +346,15 @@ fn bridge_issues(tools: &[ParentTool], wasi: &[WasiTool]) -> Vec<PolicyIssue> {
             issue("duplicate-tool", index, message);
         }
         if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
-            let message = "input_schema must be the schema of an object".to_owned();
+            let message =
+                "\"input_schema\" must be a JSON schema with \"type\": \"object\"".to_owned();
             issue("invalid-tool", index, message);
         }
         if let Some(first) = seen.insert(name, index) {
-            let message = format!("{:?} already names parent_tools.tools[{first}]", tool.id);
+            let message = format!(
+                "{:?} gives the same tool name as parent_tools.tools[{first}]; use another id",
+                tool.id
+            );
             issue("duplicate-tool", index, message);
         }
     }

@@ -33,13 +33,13 @@ macro_rules! reasons {
 
 reasons! {
     /// No policy rule names the host.
-    HostNotAllowed = "host-not-allowed", Denied, 403, "this host is not in the run's network policy; ask for the rule in policy_hint, or do without this host";
+    HostNotAllowed = "host-not-allowed", Denied, 403, "the run's network policy does not allow this host; ask the operator for the rule in \"policy_hint\", or do without this host";
     /// A rule names the host, but not the port.
-    PortNotAllowed = "port-not-allowed", Denied, 403, "the network policy allows this host, but not this port; ask for the rule in policy_hint";
+    PortNotAllowed = "port-not-allowed", Denied, 403, "the network policy allows this host, but not this port; ask the operator for the rule in \"policy_hint\"";
     /// A rule names host and port, but not the method.
-    MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy allows this host, but not this method; ask for the rule in policy_hint";
+    MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy allows this host, but not this method; ask the operator for the rule in \"policy_hint\"";
     /// A rule names host, port and method, but not the path.
-    PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy allows this host, but not this path; ask for the rule in policy_hint";
+    PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy allows this host, but not this path; ask the operator for the rule in \"policy_hint\"";
     /// The path could mean different resources to different servers, so path rules cannot be
     /// checked.
     PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so the bridge cannot compare it with the policy's paths; send a normalised path";
@@ -50,7 +50,7 @@ reasons! {
     /// The model's name resolves to an address that the host's settings do not allow.
     ModelAddress = "model-address", Denied, 403, "the host name of the model resolves to an address that the host's settings do not allow for it; correct the model's base URL in these settings";
     /// The path is not one of the model API's inference endpoints.
-    ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens only the provider's inference paths (completions, responses, messages, embeddings, the list of models)";
+    ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` allows requests only to the provider's inference paths (completions, responses, messages, embeddings, the list of models)";
     /// The method is wrong for the model endpoint.
     ModelMethodNotAllowed = "model-method-not-allowed", Denied, 403, "send model requests by POST, and read the list of models by GET";
     /// The name resolves to an address that is not public.
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn suggested_rule_allows_the_refused_request() {
+    fn suggested_rule_allows_the_refused_request_and_a_private_address_gets_no_suggestion() {
         let requested = RequestedTarget {
             mode: Some(EgressMode::BaseUrl),
             method: "POST".to_owned(),

@@ -19,14 +19,18 @@ pub enum EgressError {
         source: rcgen::Error,
     },
     /// Configuring TLS failed.
-    #[error("the egress bridge cannot start, because its TLS configuration failed: {source}")]
+    #[error(
+        "the guest's network proxy (egress bridge) cannot start, because its TLS configuration failed: {source}"
+    )]
     Tls {
         /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
     /// The given descriptor is not a usable listening socket.
-    #[error("the egress bridge cannot listen on the guest's {what} socket: {source}")]
+    #[error(
+        "the guest's network proxy (egress bridge) cannot listen on its {what} socket: {source}"
+    )]
     Socket {
         /// Socket kind: `unix` or `tcp`.
         what: &'static str,
@@ -35,7 +39,9 @@ pub enum EgressError {
         source: io::Error,
     },
     /// Starting the server thread failed.
-    #[error("the egress bridge could not start its server thread: {source}")]
+    #[error(
+        "the guest's network proxy (egress bridge) could not start its server thread: {source}"
+    )]
     Thread {
         /// Error of the thread spawn.
         #[source]

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_targets_of_egress_bridge_requests_are_refused() {
+    fn egress_bridge_requests_with_a_malformed_or_private_target_are_refused() {
         for (method, target, reason) in [
             ("CONNECT", "a.example", Reason::HostInvalid),
             ("CONNECT", "127.0.0.1:443", Reason::PrivateAddress),

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_or_misplaced_smtp_command_is_refused_without_state_change() {
+    fn invalid_or_misplaced_smtp_command_gets_its_reply_code_and_the_connection_stays_open() {
         for (line, code) in [
             ("DATA", "503"),
             ("RCPT TO:<b@x>", "503"),

@@ -17,14 +17,16 @@ pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
     /// The body exceeds its size limit.
-    #[error("the body of the preview's request or response exceeds its size limit")]
+    #[error("the body of a request to the preview, or of the response, exceeds its size limit")]
     TooLarge,
     /// No data arrived within the idle timeout.
-    #[error("no data of the preview's request or response body arrived within the idle timeout")]
+    #[error(
+        "no data of the body of a request to the preview, or of the response, arrived within the idle timeout"
+    )]
     Idle,
     /// The sender closed the connection before the end of the body.
     #[error(
-        "the sender of the preview's request or response closed the connection before the end of the body"
+        "the sender of a request to the preview, or of the response, closed the connection before the end of the body"
     )]
     Gone,
 }

@@ -150,7 +150,7 @@ mod unit {
     }
 
     #[test]
-    fn guest_cannot_see_or_set_the_token_cookie() {
+    fn guest_cannot_set_the_token_cookie_and_only_its_exact_name_and_value_are_accepted() {
         let cookies = Cookies::new(4321);
         let token = Token::given("abcdefghijklmnop").unwrap();
         let ours = cookies.token_cookie(&token, true).unwrap();

@@ -123,7 +123,7 @@ fn listen(address: ListenAddress) -> Result<TcpListener, ErrorBody> {
 fn unavailable(why: &str) -> ErrorBody {
     let message = format!("the preview cannot be opened: {why}");
     ErrorBody::new(ErrorCode::PreviewUnavailable, message)
-        .hint("choose another port, or give none to use a free one")
+        .hint("choose another address or port; without a port, a free one is used")
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ mod unit {
     }
 
     #[test]
-    fn public_preview_url_with_path_or_credentials_is_refused() {
+    fn public_preview_url_must_be_an_http_origin_without_path_and_credentials() {
         for (given, shown) in [
             ("https://Preview.Example.org", "https://preview.example.org"),
             (

@@ -83,13 +83,13 @@ pub(super) fn step(
     let text = |field: &str| -> Result<&str, String> {
         row.get(field)
             .and_then(Value::as_str)
-            .ok_or_else(|| format!("the step needs the member {field} with a text"))
+            .ok_or_else(|| format!("the step needs the member \"{field}\", a string"))
     };
     let path = |field: &str| -> Result<String, String> { guest_path(text(field)?) };
     let object = |field: &str| -> Result<&Map<String, Value>, String> {
         row.get(field)
             .and_then(Value::as_object)
-            .ok_or_else(|| format!("the step needs the member {field} with an object"))
+            .ok_or_else(|| format!("the step needs the member \"{field}\", an object"))
     };
     match name {
         "login" => login(text("username").unwrap_or("admin")),
@@ -119,7 +119,7 @@ pub(super) fn step(
             let code = row
                 .get("code")
                 .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
-                .ok_or("the step needs the member code with a text")?;
+                .ok_or("the step needs the member \"code\", a string")?;
             bare(code)
         }
         "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),

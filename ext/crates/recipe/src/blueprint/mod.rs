@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn blueprint_steps_with_data_become_recipe_steps() {
+    fn blueprint_steps_with_data_become_recipe_steps_and_unsupported_data_is_refused() {
         let all = validated(json!({"steps": [
             {"step": "runSql", "sql": {"resource": "literal", "name": "a.sql", "contents": "SELECT 1"}},
             {"step": "importWxr", "file": {"resource": "vfs", "path": "/tmp/a.xml"}},
@@ -378,6 +378,8 @@ mod tests {
         }
     }
 
+    /// `translated` converts the blueprint of a recipe, `blueprint` one that is given without a
+    /// recipe.
     #[test]
     fn packages_are_installed_only_by_the_blueprint_of_a_recipe() {
         let document = json!({"plugins": ["akismet"], "steps": [

@@ -30,7 +30,7 @@ pub(super) fn install(
         PackageKind::Theme => ["themeData", "themeZipFile"],
     };
     let resource = names.iter().find_map(|name| row.get(*name));
-    let resource = resource.ok_or_else(|| format!("the step needs the member {}", names[0]))?;
+    let resource = resource.ok_or_else(|| format!("the step needs the member \"{}\"", names[0]))?;
     let options = row.get("options").unwrap_or(&Value::Null);
     check_members(
         "options",

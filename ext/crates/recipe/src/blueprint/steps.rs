@@ -59,7 +59,7 @@ pub(super) fn unzip(row: &Value) -> PartResult {
             "the step needs zipPath, or zipFile as a vfs resource: an archive in the guest",
         )?)?;
     let to = row.get("extractToPath").and_then(Value::as_str);
-    let to = guest_path(to.ok_or("the step needs the member extractToPath with a text")?)?;
+    let to = guest_path(to.ok_or("the step needs the member \"extractToPath\", a string")?)?;
     Ok(Part::Call(php(format!(
         "require_once ABSPATH . 'wp-admin/includes/file.php'; WP_Filesystem(); $done = unzip_file( {file}, {to} ); if ( is_wp_error( $done ) ) {{ fwrite( STDERR, $done->get_error_message() ); exit( 1 ); }}"
     ))))
@@ -88,7 +88,7 @@ pub(super) fn guest_program(name: &str) -> PartResult {
 /// Converts `request`: a request to the guest's own site.
 pub(super) fn request(row: &Value) -> PartResult {
     let request = row.get("request").and_then(Value::as_object);
-    let request = request.ok_or("the step needs the member request with an object")?;
+    let request = request.ok_or("the step needs the member \"request\", an object")?;
     check_members(
         "request",
         &json!(request),

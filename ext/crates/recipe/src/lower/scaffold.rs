@@ -21,7 +21,7 @@ pub(super) fn plugin(seed: &Seed) -> BTreeMap<String, String> {
     let main = format!(
         "<?php\n/**\n * Plugin Name: {name}\n * Version: 0.1.0\n * Text Domain: {slug}\n *\n * @package {slug}\n */\n\ndefined( 'ABSPATH' ) || exit;\n"
     );
-    let readme = format!("=== {name} ===\n\nA plugin that begins here.\n");
+    let readme = format!("=== {name} ===\n\nA new plugin without functions.\n");
     BTreeMap::from([
         (format!("{slug}.php"), main),
         ("readme.txt".to_owned(), readme),

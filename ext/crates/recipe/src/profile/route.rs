@@ -49,7 +49,7 @@ impl Reader {
             if prefer.contains(host) {
                 self.issue(
                     &format!("{}[{index}]", part.at("fallback")),
-                    &format!("host {host} is in prefer too; remove one of the entries"),
+                    &format!("host {host} is also in \"prefer\"; remove one of the two entries"),
                 );
             }
         }
@@ -65,14 +65,14 @@ impl Reader {
         if let (Some(pinned), Some(_)) = (pinned, &fallback) {
             self.issue(
                 &part.at("fallback"),
-                &format!("the profile's extension is {pinned}, so no other is accepted; remove this list, or remove extension and list its value here"),
+                &format!("\"extension\" of the profile allows only {pinned}; remove this list, or remove \"extension\" and list its value here"),
             );
         }
         let empty = fallback.as_ref().is_none_or(Vec::is_empty);
         if strategy == RouteStrategy::Explicit && pinned.is_none() && empty {
             self.issue(
                 &part.at("strategy"),
-                "the strategy explicit requires the extensions in their order in route.fallback, or one in extension",
+                "the strategy \"explicit\" requires the extensions in their order in \"route.fallback\", or one in \"extension\"",
             );
         }
         Route {

@@ -93,7 +93,7 @@ fn check_wordpress(validator: &mut Validator<'_>, distribution: &Distribution) {
             validator.report(
                 IssueCode::UnsupportedPath,
                 format!("$.distribution.wordpress.{name}"),
-                format!("the guest's WordPress starts with its own {own}; use constants and env, or an overlay with configPreludes"),
+                format!("the guest's WordPress always starts with its own {own}; remove this member, and set values with \"constants\", \"env\" or an overlay with \"configPreludes\""),
             );
         }
     }

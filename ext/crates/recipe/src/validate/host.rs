@@ -178,7 +178,7 @@ fn extensions(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::UnsupportedPhpExtension,
                 format!("$.runtime.bundledExtensions[{index}]"),
-                format!("the guest's PHP has no {name}; install it for the host's PHP"),
+                format!("guests use the host's PHP, which has no extension {name}; install it for the host's PHP"),
             );
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                format!("the value that this host has for the secret {rule}"),
+                format!("the value of this secret on this host is not valid: it {rule}"),
             );
         }
         if validator.recipe.inputs.runtime_env.contains_key(name) {

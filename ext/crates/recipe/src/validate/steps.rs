@@ -275,8 +275,9 @@ fn check_mail(
         && !value.trim().is_empty()
         && let Err(why) = check_mail_service(call, services)
     {
-        let message =
-            format!("the service {why}; inputs.services can give the smtp service another id");
+        let message = format!(
+            "the argument \"service\" {why}: the built-in service or the id of an smtp service in inputs.services"
+        );
         validator.report(IssueCode::InvalidReference, at, message);
         return;
     }

@@ -142,6 +142,7 @@ fn size_budget_of_the_garbage_collection_retains_the_newest_runs() {
     assert!(report.kept == 2 && report.kept_bytes <= 260_000);
 }
 
+/// The marker of a run is its file in the directory `active`.
 #[test]
 fn run_without_a_marker_is_settled_only_if_no_process_has_locked_its_lease_file() {
     let world = world();

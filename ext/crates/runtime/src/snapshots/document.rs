@@ -74,17 +74,22 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
         if name.is_empty() || !plain {
             return Err(invalid(format!("its layer name {name:?} is invalid")));
         }
-        let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
-            .map_err(|e| invalid(format!("the list of its layer {name} cannot be read: {e}")))?;
+        let bytes = read(&path.join(list_name(name)), LARGEST_LIST).map_err(|e| {
+            invalid(format!(
+                "the file list of its layer {name} cannot be read: {e}"
+            ))
+        })?;
         if sha256(&bytes) != layer.list_sha256 {
-            return Err(invalid(format!("the list of its layer {name} was changed")));
+            return Err(invalid(format!(
+                "the file list of its layer {name} was changed"
+            )));
         }
         let entries = bytes
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice)
             .collect::<Result<Vec<SnapshotEntry>, _>>()
-            .map_err(|e| invalid(format!("the list of its layer {name} is invalid: {e}")))?;
+            .map_err(|e| invalid(format!("the file list of its layer {name} is invalid: {e}")))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path.join(name), flags, Mode::empty())
             .map_err(|e| invalid(format!("its layer {name} cannot be opened: {e}")))?;

@@ -28,7 +28,7 @@ pub enum SnapshotError {
         reference: String,
     },
     /// The document or a file of the snapshot is invalid or does not have the stated digest.
-    #[error("the snapshot {id} cannot be used: {why}; use another one")]
+    #[error("the snapshot {id} cannot be used: {why}; use another snapshot")]
     Invalid {
         /// Id of the snapshot that cannot be used.
         id: String,

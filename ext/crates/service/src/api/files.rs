@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_paths_that_leave_their_directory_are_refused() {
+    fn absolute_malformed_and_overlong_file_paths_are_refused() {
         assert_eq!(
             guest_path("workspace/a b.txt").unwrap(),
             "/workspace/a b.txt"
@@ -168,6 +168,8 @@ mod tests {
         }
     }
 
+    /// The file must have the expected digest before it is written; an empty digest means that the
+    /// file must not exist.
     #[test]
     fn if_match_gives_the_expected_digest_and_if_none_match_star_an_empty_one() {
         let with = |name: header::HeaderName, value: &str| {

@@ -80,7 +80,7 @@ pub(super) async fn restore(
     )
     .await?;
     if found.extension != record.extension {
-        let message = "the snapshot is in another extension than the sandbox; create a sandbox with it instead";
+        let message = "the snapshot belongs to another extension than the sandbox; create a new sandbox from the snapshot instead";
         return Err(Problem::new(ErrorCode::InputInvalid, message));
     }
     let (snapshot, actor) = (body.value.snapshot.clone(), principal.actor.clone());

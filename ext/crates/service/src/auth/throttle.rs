@@ -111,7 +111,7 @@ mod tests {
     };
 
     #[test]
-    fn rate_limit_refuses_the_next_request_of_this_token_until_the_bucket_refills() {
+    fn rate_limit_refuses_the_next_request_of_a_token_until_its_bucket_refills() {
         let (throttle, start) = (Throttle::default(), Instant::now());
         for _ in 0..3 {
             throttle.enter("a", LIMITS, start).unwrap();

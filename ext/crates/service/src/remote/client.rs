@@ -240,7 +240,10 @@ fn problem(status: StatusCode, body: &[u8]) -> ErrorBody {
                     | ErrorCode::ServiceRateLimited
             ) =>
         {
-            let message = format!("the other service refused the request: {}", error.message);
+            let message = format!(
+                "the remote wp-codebox service refused the request: {}",
+                error.message
+            );
             ErrorBody::new(ErrorCode::ServiceUnavailable, message)
         }
         Some(error) => error,
@@ -260,14 +263,14 @@ fn reason(error: &reqwest::Error) -> String {
 fn unreachable_service(why: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ServiceUnavailable,
-        format!("the other service cannot be used: {why}; check that it runs"),
+        format!("the remote wp-codebox service cannot be used: {why}; check that it runs"),
     )
 }
 
 pub(super) fn malformed() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ServiceUnavailable,
-        "the other service sent an answer that this version does not understand; use the same version on both sides",
+        "the remote wp-codebox service sent an answer that this version does not understand; use the same version on both sides",
     )
 }
 

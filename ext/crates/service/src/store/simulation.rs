@@ -175,6 +175,6 @@ fn simulate(sandboxes: usize, alive_at_once: usize) -> Value {
 
 #[test]
 #[ignore = "measures: the records of a million sandboxes"]
-fn records_of_a_million_sandboxes() {
+fn store_simulation_with_a_million_sandboxes_ends_with_the_expected_number_of_ready_sandboxes() {
     println!("{}", simulate(1_000_000, ALIVE));
 }

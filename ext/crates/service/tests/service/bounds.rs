@@ -12,7 +12,7 @@ fn alive(client: &Client) {
 }
 
 #[test]
-fn malformed_requests_are_refused_and_the_server_goes_on() {
+fn malformed_requests_are_refused_and_the_server_still_serves_requests() {
     let server = Server::start();
     let admin = server.admin();
     for (bytes, status) in [
@@ -64,7 +64,7 @@ fn malformed_requests_are_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn oversized_heads_and_bodies_are_refused_before_they_are_stored() {
+fn request_with_an_oversized_head_or_body_is_refused_with_status_431_or_413() {
     let server = Server::with(|config| config.bounds.file = 4096);
     let admin = server.admin();
     let head = format!(

@@ -40,13 +40,13 @@ fn token(server: &Server) -> String {
 }
 
 #[test]
-fn fake_extension_conforms() {
+fn fake_extension_passes_every_check_of_the_extension_contract() {
     let directory = tempfile::tempdir().unwrap();
     conforms(Fake::new(directory.path()));
 }
 
 #[test]
-fn remote_extension_over_a_unix_socket_conforms() {
+fn remote_extension_over_a_unix_socket_passes_every_check_of_the_extension_contract() {
     let server = Server::start();
     let token = token(&server);
     let target = RemoteTarget::Unix(server.socket.clone());
@@ -68,7 +68,7 @@ fn certificate(directory: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
 }
 
 #[test]
-fn remote_extension_over_tls_conforms_and_an_unknown_authority_is_refused() {
+fn remote_extension_over_tls_passes_all_contract_checks_only_with_trusted_certificate_and_token() {
     let directory = tempfile::tempdir().unwrap();
     let (certificate, key) = certificate(directory.path());
     let service = directory.path().join("service");
@@ -105,7 +105,7 @@ fn remote_extension_over_tls_conforms_and_an_unknown_authority_is_refused() {
 }
 
 #[test]
-fn service_in_front_of_another_one_serves_its_sandboxes() {
+fn front_service_creates_runs_snapshots_and_destroys_sandboxes_on_the_service_behind_it() {
     let back = Server::start();
     let token = token(&back);
     let target = RemoteTarget::Unix(back.socket.clone());
@@ -149,7 +149,7 @@ fn service_in_front_of_another_one_serves_its_sandboxes() {
 }
 
 #[test]
-fn extension_that_breaks_the_contract_is_reported() {
+fn extension_that_ignores_the_digest_in_write_file_fails_only_the_contract_check_for_it() {
     /// Ignores the digest that `write_file` must compare.
     struct Careless(Arc<Fake>);
     macro_rules! pass {

@@ -60,7 +60,7 @@ fn create(client: &Client, key: &str) -> Option<String> {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_over_fifty_kills_of_the_server() {
+fn every_acknowledged_sandbox_becomes_ready_after_fifty_kills_of_the_server() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path();
     let client = Client::new(&directory.join("service.sock"));

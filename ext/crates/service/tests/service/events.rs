@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 #[test]
-fn stream_that_is_broken_and_resumed_again_and_again_loses_and_repeats_nothing() {
+fn event_stream_that_is_closed_and_resumed_many_times_loses_and_repeats_no_event() {
     let server = Server::start();
     let admin = server.admin();
     let writer = {

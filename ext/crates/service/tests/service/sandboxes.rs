@@ -10,7 +10,7 @@ use wp_codebox_contracts::ErrorCode;
 use wp_codebox_service::{Extension, SandboxState, Service};
 
 #[test]
-fn sandbox_lives_from_creation_over_exec_and_files_to_destruction() {
+fn created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed() {
     let server = Server::start();
     let admin = server.admin();
     let body = json!({"profile": "profile.shop", "ttl": "2h", "inputs": {"repo_ref": "main"},

@@ -71,7 +71,9 @@ pub(super) async fn converse(
             .map_err(|error| {
                 let _ = handles.queue.put(QueuedRequest::Stop { id: id.clone() });
                 let _ = handles.queue.put(QueuedRequest::Drained { id });
-                let message = format!("the supervisor cannot watch the program's streams: {error}");
+                let message = format!(
+                    "the supervisor cannot wait for data of the program's streams: {error}"
+                );
                 kernel_error(ErrorCode::RunFailed, message, &error)
             })
     });
@@ -301,7 +303,7 @@ impl Conversation<'_> {
         if handled == Err(InvalidInput) {
             self.failure = Some(ErrorBody::new(
                 ErrorCode::InputInvalid,
-                "a line of standard input is not a valid message; the program was killed because its input is incomplete",
+                "a line that the client sent is not a valid JSON message; the program was killed because its standard input is incomplete",
             ));
             self.stdin.discard();
             let _ = self.handles.queue.put(QueuedRequest::Stop {
@@ -502,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn line_is_another_message_only_if_it_has_a_type_that_does_not_begin_with_stdin() {
+    fn unparsed_line_is_ignored_only_if_it_has_a_message_type_that_does_not_begin_with_stdin() {
         for line in [
             "",
             "x",

@@ -122,7 +122,8 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     match (stream, told) {
         (Ok(stream), _) => Some(stream),
         (Err(error), Ok(mut told)) => {
-            let sentence = format!("the supervisor cannot watch this connection: {error}");
+            let sentence =
+                format!("the supervisor cannot wait for data of this connection: {error}");
             let error = kernel_error(ErrorCode::RunnerUnavailable, sentence, &error);
             let line = json!({"type": "error", "error": error});
             // The socket is new, so its send buffer has room for the line.

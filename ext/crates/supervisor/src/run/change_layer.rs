@@ -25,7 +25,7 @@ pub(super) fn write(
     let unable = |e: std::io::Error| {
         ErrorBody::new(
             ErrorCode::RunFailed,
-            format!("the change cannot be written as an overlay layer: {e}"),
+            format!("the run's changes cannot be written as an overlay layer: {e}"),
         )
     };
     let directory = open_dir(&path).map_err(unable)?;

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn transcript_contains_output_completely_if_it_fits_the_size_limit() {
+    fn transcript_has_output_within_the_size_limit_whole_and_of_longer_output_beginning_and_end() {
         let parsed = |text: &str| {
             let mut row = entry(None);
             row.stdout = format!("[\"{text}\"]");

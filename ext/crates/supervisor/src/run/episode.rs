@@ -184,7 +184,8 @@ pub(super) fn command(
             // The command has run: the client gets its result, and a notice in the bundle states
             // the gap in the trace.
             let why = refused(error).message;
-            let notice = format!("a command is not in the trace of the episode: {why}");
+            let notice =
+                format!("a command that was run is missing from the trace of the episode: {why}");
             session.recorder.evidence.notices.push(notice);
         }
     }

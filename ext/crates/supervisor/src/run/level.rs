@@ -40,7 +40,7 @@ pub(super) fn choose_level(
         IsolationLevel::Reduced
             if policy.network != NetworkPolicy::Posture(NetworkPosture::Deny) =>
         {
-            let message = "this host isolates at level reduced only, where a sandbox has no network, but the policy has network rules; set network to \"deny\", or make level full possible";
+            let message = "this host supports only the isolation level \"reduced\", at which a sandbox has no network, but the policy allows network access; set \"network\" to \"deny\", or make the level \"full\" possible";
             Err(explained(
                 ErrorBody::new(ErrorCode::IsolationUnavailable, message),
                 &test,
@@ -166,7 +166,7 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
         let (is, wanted) = (report.level.as_str(), policy.minimum_isolation.as_str());
         what.insert(
             0,
-            format!("the level is {is}, but the policy requires at least {wanted}"),
+            format!("the isolation level is {is}, but the policy requires at least {wanted}"),
         );
     }
     let message = format!(
@@ -219,7 +219,7 @@ impl Missed<'_> {
             });
         let (axis, demanded) = (self.axis.as_str(), self.demanded.as_str());
         let observed = self.observed.as_str();
-        format!("axis {axis} must be {demanded} and is {observed} ({evidence})")
+        format!("the isolation axis {axis} must be {demanded} but is {observed} ({evidence})")
     }
 
     fn document(&self) -> Value {

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn mailbox_inspection_returns_the_newest_messages_up_to_a_size_limit() {
+    fn mailbox_inspection_returns_the_newest_matching_messages_up_to_a_size_limit() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let mailbox = Mailbox::default();
         let to = |number: usize| -> Vec<String> {

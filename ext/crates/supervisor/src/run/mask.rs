@@ -46,8 +46,9 @@ pub(super) fn write(
         .scratch(&format!("{kind}-{index}"))
         .map_err(|e| e.body())?;
     let failed = |e: std::io::Error| {
-        let message =
-            format!("mount {target}: the overlay layer above its source cannot be written: {e}");
+        let message = format!(
+            "mount {target}: the overlay layer with its hidden files and its .git file cannot be written: {e}"
+        );
         ErrorBody::new(ErrorCode::SandboxStartFailed, message)
     };
     let layer = open_dir(&path).map_err(failed)?;

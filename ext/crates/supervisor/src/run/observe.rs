@@ -47,7 +47,7 @@ pub(super) fn observe(
         ObservationType::Custom(name) => {
             return Err(ErrorBody::new(
                 ErrorCode::CommandUnsupported,
-                format!("this sandbox has no observation of the type {name:?}"),
+                format!("this sandbox cannot make an observation of the type {name:?}"),
             ));
         }
     };
@@ -231,7 +231,9 @@ fn commanded(
         (None, Some(error)) => Err(error),
         (None, None) => Err(ErrorBody::new(
             ErrorCode::RunFailed,
-            format!("nothing was observed: {command} printed no document"),
+            format!(
+                "the observation failed, because the command {command} printed no JSON document"
+            ),
         )),
     }
 }

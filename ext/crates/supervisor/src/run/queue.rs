@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn request_queue_with_hold_mode_nothing_rejects_requests() {
+    fn request_queue_rejects_requests_if_the_hold_mode_is_nothing() {
         let queue = RequestQueue::new(HoldMode::Nothing).unwrap();
         let refused = queue.put(call().0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SandboxNotHeld);

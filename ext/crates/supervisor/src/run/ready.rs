@@ -234,7 +234,7 @@ fn usage(
     }
     let record = UsageRecord::start(run_dir.path(), Arc::clone(&backend.used), clock.asked);
     record.map(Some).map_err(|e| {
-        let message = format!("the thread that records the use of the sandbox cannot start: {e}; raise the limit of processes");
+        let message = format!("the thread that records the resource usage of the sandbox cannot start: {e}; raise the limit on processes of this user");
         ErrorBody::new(ErrorCode::RunFailed, message)
     })
 }

@@ -212,6 +212,7 @@ mod tests {
         (kept.finish(), live)
     }
 
+    /// `push` returns the bytes that its caller writes to the journal at once: `live`.
     #[test]
     fn program_output_below_the_limit_is_complete_and_journalled_at_once() {
         let (ended, live) = ended(9, &[(Stdout, b"12345"), (Stderr, b"6"), (Stdout, b"789")]);
@@ -306,6 +307,7 @@ mod tests {
         );
     }
 
+    /// `push` returns the bytes for the journal, also while the memory for all output is full.
     #[test]
     fn output_that_memory_does_not_retain_is_still_written_to_the_journal() {
         let mut kept = RetainedOutput::new(90);

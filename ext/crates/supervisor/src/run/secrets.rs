@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_gets_model_key_placeholder_only_if_it_calls_the_model() {
+    fn guest_gets_model_key_placeholder_only_if_it_calls_the_model_or_the_key_has_a_host() {
         let mut policy = wp_codebox_policy::defaults(vec![]);
         policy.secrets = SecretsPolicy::ConnectorScoped;
         let key = || {

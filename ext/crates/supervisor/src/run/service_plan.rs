@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_of_services_are_in_the_variables_that_the_request_names() {
+    fn service_outputs_are_set_in_the_environment_variables_that_the_request_names() {
         let plan = plan(json!([
             {"id": "db", "kind": "mysql", "outputs": {"password": "DB_W", "url": "DB_L", "port": ["P", "Q"]}},
             {"id": "a", "kind": "http", "outputs": {"url": "A"}},

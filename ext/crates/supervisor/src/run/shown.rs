@@ -69,8 +69,9 @@ mod tests {
         assert_eq!(json_size(&text), written.len() - 2);
     }
 
+    /// `equal_share` gets the sizes and the total limit and returns the limit of each text.
     #[test]
-    fn unused_output_share_of_short_texts_goes_to_long_texts() {
+    fn bytes_that_short_texts_do_not_need_are_shared_by_the_long_texts() {
         assert_eq!(equal_share(vec![1, 2, 3], 6), 6);
         assert_eq!(equal_share(vec![100, 2, 100], 12), 5);
         assert_eq!(equal_share(vec![], 6), 6);

@@ -159,7 +159,7 @@ impl Rules {
             return Some(Violation::new(Code::HiddenPath, path, message));
         }
         if !self.writable.iter().any(|root| holds(root, path)) {
-            let message = "the path lies outside of every writable root";
+            let message = "the path lies outside of every writable root of the workspace policy";
             return Some(Violation::new(
                 Code::PathOutsideWritableRoots,
                 path,

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn method_table_entry_with_another_name_adds_a_method_and_an_entry_of_the_names_constant() {
+    fn method_table_entry_with_another_name_adds_a_method_and_maps_its_name_to_the_ability() {
         let row = listed("read_run", Input::Required, Answer::Result);
         let methods = facade_methods(&[definition("get-run")], &[row]);
         let text: String = methods.iter().map(method).collect();

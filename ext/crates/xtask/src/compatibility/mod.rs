@@ -411,8 +411,9 @@ mod tests {
         (row.state.word(), notes.join(";"), judge.findings())
     }
 
+    /// The public contract has command `c` with arguments `a` and `b`; `row` gets our arguments.
     #[test]
-    fn name_with_exactly_the_public_parts_has_state_same_and_one_with_more_parts_extended() {
+    fn state_of_a_name_is_same_with_exactly_the_public_arguments_and_extended_with_more() {
         assert_eq!(
             row(Some(&["a", "b"]), "{}"),
             ("same", String::new(), vec![])
@@ -421,8 +422,10 @@ mod tests {
         assert_eq!((more.0, more.1.as_str()), ("extended", "also `z`"));
     }
 
+    /// `None`: we do not have the command. The second value lists the known differences with
+    /// reasons.
     #[test]
-    fn missing_name_or_part_needs_a_reason_and_a_reason_for_an_existing_one_is_a_finding() {
+    fn missing_name_or_argument_without_a_reason_and_a_reason_for_an_existing_one_are_findings() {
         assert_eq!(row(None, "{}").2.len(), 1);
         assert_eq!(row(Some(&["a"]), "{}").2.len(), 1);
         let listed = r#"{"arguments":[{"why":"no b","names":["c b"]}]}"#;
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_schema_property_is_refused_with_everything_below_it_and_needs_a_reason() {
+    fn object_of_a_missing_schema_property_has_state_refused_and_the_property_needs_a_reason() {
         let recipes = Recipes {
             public: objects(
                 &json!({"properties": {"a": {"properties": {"x": {}}}, "b": {"properties": {"y": {}}}, "c": {}}}),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn public_static_functions_without_an_ability_or_with_a_defined_one_are_methods() {
+    fn public_static_functions_are_methods_unless_they_execute_an_undefined_ability() {
         let source = "public static function a( array $i ) {} private static function b() {}
             public static function c() { return self::execute_ability( 'wp-codebox/c', [] ); }
             public static function d() { return self::execute_ability( 'wp-codebox/d', [] ); }";

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn plugin_gets_the_files_of_the_build_directory_without_its_subdirectories_and_stamp() {
+    fn plugin_gets_the_files_of_the_build_directory_except_subdirectories_and_the_stamp_file() {
         let directory = built("{}");
         let targets: Vec<_> = sources(directory.path())
             .unwrap()
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn runtime_file_whose_name_is_an_encoding_for_web_servers_is_refused() {
+    fn runtime_file_whose_name_can_make_web_servers_declare_a_content_encoding_is_refused() {
         for (name, stored) in [
             ("php-jspi.bin", true),
             ("sqlite.zip", true),

@@ -105,7 +105,7 @@ fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {
         .iter()
         .filter(|line| !found.contains(**line))
         .map(|line| {
-            format!("{LIST}: no such circle: {line}; run: cargo xtask structure --write-circles")
+            format!("{LIST}: this listed circle no longer exists: {line}; run: cargo xtask structure --write-circles")
         });
     let unsorted = (!lines.is_sorted()).then(|| format!("{LIST}: not sorted"));
     new.chain(gone).chain(unsorted).collect()
@@ -144,7 +144,10 @@ mod tests {
         assert!(compare("a: x.rs y.rs\nb: z.rs\n", &found).is_empty());
         assert!(compare("a: x.rs y.rs\n", &found)[0].starts_with("new circle: b: z.rs;"));
         let gone = compare("a: x.rs y.rs\nb: z.rs\nc: w.rs\n", &found);
-        assert!(gone[0].contains("no such circle: c: w.rs;"), "{gone:?}");
+        assert!(
+            gone[0].contains("this listed circle no longer exists: c: w.rs;"),
+            "{gone:?}"
+        );
         assert!(compare("b: z.rs\na: x.rs y.rs\n", &found)[0].ends_with("not sorted"));
     }
 }

@@ -188,7 +188,7 @@ fn model_request_is_retried_after_a_truncated_stream() {
 }
 
 #[test]
-fn model_stream_without_data_times_out() {
+fn model_stream_without_data_times_out_and_a_slow_one_does_not() {
     let stalled = vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang];
     let mut pace = quick();
     pace.idle = Duration::from_secs(3);
@@ -277,7 +277,7 @@ fn model_response_violating_the_protocol_is_reported_as_malformed() {
 }
 
 #[test]
-fn model_response_above_the_size_limit_is_aborted() {
+fn model_response_above_the_limits_on_tool_calls_or_size_is_an_error() {
     let call = |place: usize| {
         format!(
             r#"data: {{"choices":[{{"delta":{{"tool_calls":[{{"index":{place},"id":"c{place}","function":{{"name":"t","arguments":"{{}}"}}}}]}}}}]}}"#

@@ -85,7 +85,7 @@ fn model_on_localhost_is_reachable_by_name() {
 }
 
 #[test]
-fn invalid_model_settings_fail_before_any_request_is_sent() {
+fn model_client_with_an_invalid_base_url_or_key_cannot_be_opened() {
     let cancellation = Cancellation::default();
     let open = |base_url: &str, key: &str| {
         let endpoint = endpoint(ModelApi::OpenaiChat, base_url);

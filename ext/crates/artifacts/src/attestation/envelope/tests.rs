@@ -65,7 +65,7 @@ fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
 }
 
 #[test]
-fn signature_counts_as_trusted_only_if_the_caller_trusts_its_key() {
+fn signature_status_states_whether_its_key_is_of_this_host_known_or_unknown() {
     let mut s = sample();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
     let own = s.trusted.host.take().map(|key| key.key_id());
@@ -152,6 +152,8 @@ fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
     s
 }
 
+/// An attestation of an earlier version has no `manifestSha256`; its signature covers only the
+/// files.
 #[test]
 fn verification_report_states_whether_the_signature_covers_the_manifest() {
     let coverage = |s: &Sample| {
@@ -234,7 +236,7 @@ fn malformed_or_forged_attestation_envelope_is_rejected() {
 }
 
 #[test]
-fn host_key_file_that_is_not_private_not_regular_or_not_32_bytes_long_is_refused() {
+fn host_key_file_with_wrong_mode_hard_link_symlink_or_wrong_length_is_refused() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let dir = tempfile::tempdir().unwrap();
     let state = Dir::open(dir.path()).unwrap();
@@ -288,6 +290,7 @@ fn attestation_whose_origin_differs_from_the_origin_in_the_manifest_is_rejected(
     assert_eq!(judge(&s), Err(AttestationError::Predicate { field }));
 }
 
+/// An unknown origin is signed like `browser`, the least trusted one.
 #[test]
 fn manifest_with_any_origin_gets_the_attestation_of_a_browser_bundle() {
     let Sample {

@@ -229,7 +229,7 @@ fn merge_while_another_one_holds_the_lock_is_refused() {
 }
 
 #[test]
-fn changes_in_an_overlay_layer_are_read_against_the_base() {
+fn changes_in_an_overlay_layer_are_compared_with_the_base_and_not_with_the_edited_directory() {
     let place = Place::new();
     let shadow = place.shadow();
     files::create_dir_all(place.at("upper/sub")).unwrap();

@@ -104,7 +104,7 @@ impl Log {
 }
 
 #[test]
-fn page_of_a_verified_unchanged_log_equals_a_page_of_a_full_verification() {
+fn page_of_an_already_verified_audit_log_equals_the_page_of_a_full_verification() {
     let log = long_log(1000);
     let mut verified = VerifiedLog::new();
     assert!(log.again(AuditWindow::Newest(1), &mut verified).valid);
@@ -131,7 +131,7 @@ fn page_of_a_verified_unchanged_log_equals_a_page_of_a_full_verification() {
 }
 
 #[test]
-fn change_of_a_verified_log_is_detected_although_size_and_time_are_restored() {
+fn change_of_a_verified_audit_log_is_detected_although_size_and_mtime_are_restored() {
     let log = long_log(600);
     let mut verified = VerifiedLog::new();
     assert!(log.again(AuditWindow::Newest(1), &mut verified).valid);
@@ -174,6 +174,8 @@ fn verification_result_is_not_kept_for_a_just_changed_audit_log_and_not_used_for
     assert_eq!(log.again(window, &mut verified).total, 4);
 }
 
+/// An anchor is the signed record number and hash of a log's last record. The log directory has
+/// one, and the caller stores others (`stored`).
 #[test]
 fn read_of_a_verified_audit_log_compares_it_with_the_stored_anchors() {
     let log = long_log(5);
@@ -336,6 +338,8 @@ fn kept(appended: &Appended) -> Map<String, Value> {
     Map::from_iter([(id, anchor)])
 }
 
+/// `known` is the anchor (signed number and hash of the last record) that the caller stores
+/// elsewhere.
 #[test]
 fn removal_of_the_last_audit_records_is_detected() {
     let none = Map::new();
@@ -478,7 +482,7 @@ fn modified_or_removed_anchor_of_the_audit_log_is_detected() {
 }
 
 #[test]
-fn crash_between_writing_record_and_anchor_leaves_a_valid_audit_log() {
+fn audit_log_one_record_ahead_of_its_anchor_is_valid_and_two_records_ahead_is_a_problem() {
     let none = Map::new();
     for records in [0, 3] {
         let log = Log::with(records);

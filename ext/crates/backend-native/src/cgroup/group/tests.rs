@@ -42,7 +42,7 @@ fn sleeper() -> std::process::Child {
 }
 
 #[test]
-fn cgroup_of_a_run_has_the_limits_and_processes_of_the_run_and_is_removed() {
+fn cgroup_of_a_run_has_its_limits_holds_only_joined_processes_and_is_removed() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 100 << 20,

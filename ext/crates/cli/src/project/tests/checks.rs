@@ -105,6 +105,7 @@ fn pest_replaces_phpunit_because_it_reads_the_same_configuration() {
     assert_eq!(commands(&files, &programs, &[]), ["vendor/bin/pest"]);
 }
 
+/// The guest has the host's `/usr`, but not its `/etc`.
 #[test]
 fn host_programs_are_proposed_only_without_the_projects_own_and_only_if_the_guest_sees_them() {
     let files = [("phpunit.xml", ""), ("phpcs.xml", ""), ("phpstan.neon", "")];

@@ -29,8 +29,9 @@ fn missing_path_or_path_of_a_file_is_refused_with_a_code_and_a_hint() {
     assert!(tree.around("code/hello").is_ok());
 }
 
+/// A colon separates the parts of `--mount`.
 #[test]
-fn paths_that_a_mount_or_terminal_would_misread_are_refused() {
+fn project_path_with_a_colon_or_a_control_character_is_refused() {
     let tree = Tree::new(&[
         ("a:b/hello/hello.php", PLUGIN),
         ("code/a:b/hello.php", PLUGIN),

@@ -63,7 +63,7 @@ fn project_in_a_monorepo_is_the_nearest_plugin_else_the_nearest_package() {
 }
 
 #[test]
-fn editor_plugin_is_found_from_its_packages_and_each_of_its_test_plugins_is_a_project() {
+fn plugin_is_found_from_its_packages_and_a_plugin_or_theme_among_its_tests_is_a_project_itself() {
     let editor = plugin("Editor", "editor");
     let tree = Tree::new(&[
         ("editor/editor.php", &editor),
@@ -108,7 +108,7 @@ fn editor_plugin_is_found_from_its_packages_and_each_of_its_test_plugins_is_a_pr
 }
 
 #[test]
-fn main_file_of_a_plugin_pack_is_named_like_the_directory_or_has_a_version() {
+fn main_file_among_several_plugin_files_is_the_one_named_like_the_directory_or_with_a_version() {
     let main = plugin("Pack", "pack");
     let tree = Tree::new(&[
         ("projects/plugins/pack/pack.php", &main),
@@ -212,7 +212,7 @@ fn plugins_themes_and_must_use_plugins_of_a_bedrock_site_are_projects() {
 }
 
 #[test]
-fn theme_with_a_build_directory_and_a_child_theme_beside_it_are_two_projects() {
+fn theme_with_a_second_stylesheet_below_it_and_a_child_theme_beside_it_are_two_projects() {
     let child = "/*\nTheme Name: Night\nTemplate: sky\nText Domain: night\n*/";
     let tree = tree_with_cores(
         &["site"],

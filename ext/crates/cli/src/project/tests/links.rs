@@ -54,7 +54,7 @@ fn link_into_the_middle_of_a_project_leads_to_that_project() {
 }
 
 #[test]
-fn symlinked_plugins_directory_is_no_project_by_link_path_or_target_path() {
+fn symlinked_plugins_directory_is_refused_and_a_plugin_in_it_has_its_real_path_and_the_site() {
     let tree = tree_with_cores(
         &["site"],
         &[

@@ -73,7 +73,7 @@ fn fifo_named_like_the_main_file_does_not_block_the_search() {
 }
 
 #[test]
-fn main_file_named_like_the_directory_is_found_among_more_entries_than_are_listed() {
+fn main_file_named_like_the_directory_is_found_among_more_than_five_hundred_entries() {
     let tree = Tree::new(&[("code/hello/hello.php", PLUGIN)]);
     for number in 0..700 {
         tree.write(&format!("code/hello/{number}.php"), "");

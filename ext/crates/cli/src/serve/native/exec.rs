@@ -152,6 +152,8 @@ impl Input {
 mod tests {
     use super::*;
 
+    /// The credit is the number of bytes that the sandbox accepts at this time. The base64 texts
+    /// are `abcd` and `ef`.
     #[test]
     fn input_is_sent_only_up_to_the_credit_and_its_end_comes_once_after_it() {
         let mut input = Input::new(b"abcdef".to_vec());

@@ -30,7 +30,7 @@ fn found(bench: &Bench, version: Option<&str>) -> Option<String> {
 }
 
 #[test]
-fn cores_are_listed_newest_first_and_other_names_are_not_listed() {
+fn cores_are_listed_newest_first_and_entries_without_a_core_are_not_listed() {
     let bench = bench_with(&["6.9", "6.10", "7.0-RC1", "6.9.1"]);
     fs::create_dir(bench.root().join("8.0")).unwrap();
     fs::create_dir(bench.root().join("notes")).unwrap();
@@ -234,7 +234,7 @@ fn cache_that_another_user_can_change_is_refused() {
 }
 
 #[test]
-fn core_with_an_unreadable_record_is_still_listed() {
+fn core_with_an_invalid_or_missing_record_file_is_still_found() {
     let bench = bench_with(&["6.9"]);
     let record = bench.root().join("6.9/.wp-codebox-core.json");
     assert_ne!(bench.cores.list().unwrap()[0].source, "unknown");

@@ -190,7 +190,7 @@ fn collection_removes_the_layers_used_least_recently_and_none_in_use() {
 }
 
 #[test]
-fn what_a_dead_process_left_is_removed_by_collection_and_by_the_next_fetch() {
+fn leftover_directories_of_a_dead_process_are_removed_by_collection_and_by_the_next_fetch() {
     let root = temporary();
     let objects = MemoryObjects::default();
     let digest = stored(&objects, "content");

@@ -186,7 +186,7 @@ fn layer_cut_at_any_byte_or_with_more_bytes_or_another_digest_is_refused_and_lea
 }
 
 #[test]
-fn sizes_beyond_the_limits_are_refused_before_anything_of_them_is_written() {
+fn stated_file_size_and_directory_depth_beyond_the_limits_are_refused() {
     let huge = Stream::new().sized(b"a", u64::MAX);
     let too_large = Stream::new().sized(b"a", CaptureLimits::TREE.file_bytes + 1);
     for stream in [huge, too_large] {

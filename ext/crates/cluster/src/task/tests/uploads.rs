@@ -109,7 +109,7 @@ fn submitted_directories_and_files_are_the_ones_that_a_node_mounts() {
 }
 
 #[test]
-fn lost_layers_are_uploaded_again() {
+fn layers_that_the_server_lost_are_uploaded_again_by_confirm() {
     let site = Site::new();
     let plugin = site.path("site/wp-content/plugins/p");
     let request = site.request(&plugin, &site.path("staged.txt"));

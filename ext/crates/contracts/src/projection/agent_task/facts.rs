@@ -25,10 +25,12 @@ pub struct AgentTaskFacts<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentTaskError {
     /// The run result has no outcome, or one that this version does not know.
-    #[error("the result of the run has no known outcome; pass the result that the run returned")]
+    #[error(
+        "the \"outcome\" of the run's result is missing or unknown; pass the result that the run returned"
+    )]
     OutcomeUnknown,
     /// The run result has no run id.
-    #[error("the result of the run has no run_id; pass the result that the run returned")]
+    #[error("the result of the run has no \"run_id\"; pass the result that the run returned")]
     RunIdMissing,
 }
 

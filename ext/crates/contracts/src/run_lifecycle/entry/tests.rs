@@ -122,8 +122,10 @@ fn ended_run_without_outcome_has_state_failed() {
     );
 }
 
+/// A run ends without an outcome if its supervisor died. Another process then completes its stored
+/// state and removes its scratch files.
 #[test]
-fn cleanup_of_an_ended_run_is_running_until_settled_then_failed_if_scratch_files_remain() {
+fn cleanup_status_of_an_ended_run_follows_from_its_outcome_and_its_scratch_files() {
     use LifecycleCleanupStatus as C;
     let status = |view: &RunView, scratch| {
         let mut seen = seen(RunProgress::Collecting);

@@ -269,7 +269,7 @@ fn one(step: &Value, tables: &[&'static [Kind]]) -> Vec<StepIssue> {
     let wanted = step.get(name).and_then(Value::as_str).unwrap_or_default();
     if let Some((_, why)) = REFUSED_KINDS.iter().find(|row| row.0 == wanted) {
         return vec![StepIssue::unsupported(format!(
-            "{wanted} is not offered by this backend: {why}"
+            "{wanted} is not supported: {why}"
         ))];
     }
     let mut kinds_of_step = tables.iter().copied().flatten();
@@ -426,7 +426,7 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
             value
                 .as_u64()
                 .is_some_and(|ms| (least..=MAX_DURATION_MS).contains(&ms)),
-            &format!("must be a number from {least} to {MAX_DURATION_MS}"),
+            &format!("must be a number of milliseconds from {least} to {MAX_DURATION_MS}"),
         ),
         Form::Duration => wrong(
             text.is_some_and(|text| browser_duration(text).is_some()),

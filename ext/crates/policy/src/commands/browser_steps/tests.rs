@@ -261,8 +261,9 @@ fn browser_steps_may_have_an_actor_and_editor_steps_may_not() {
     assert!(said(&crowd(9), check_browser_steps)[0].contains("9 actors"));
 }
 
+/// An actor is a name, or an object with a name and optionally metadata and one session.
 #[test]
-fn actors_of_a_scenario_are_names_or_objects_with_a_name_and_a_session() {
+fn invalid_actors_of_a_browser_scenario_are_refused() {
     let said = |actors: Value| {
         let document = json!({"url": "/", "actor": "a", "actors": actors});
         let issues = check_browser_scenario(&document);
@@ -302,7 +303,7 @@ fn actors_of_a_scenario_are_names_or_objects_with_a_name_and_a_session() {
 }
 
 #[test]
-fn browser_scenario_accepts_only_its_own_members() {
+fn browser_scenario_with_unknown_missing_or_malformed_members_is_refused() {
     let said = |document: &Value| {
         let issues = check_browser_scenario(document);
         issues.iter().map(ToString::to_string).collect::<Vec<_>>()

@@ -17,7 +17,7 @@ fn refused(value: Value) -> (ErrorCode, String) {
 }
 
 #[test]
-fn texts_are_trimmed_and_lists_lose_blank_and_repeated_items() {
+fn texts_except_checks_are_trimmed_and_lists_lose_blank_and_repeated_items() {
     assert_eq!(
         normal(json!({
             "goal": " Fix it\n", "target": {"kind": " plugin ", "ref": "x"},

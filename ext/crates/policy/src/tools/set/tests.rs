@@ -98,7 +98,7 @@ fn list(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn all_guest_tools_are_offered_without_tool_policy_and_allowed_list() {
+fn all_guest_tools_except_run_terminal_command_are_offered_without_tool_policy_and_allowed_list() {
     let set = ToolSet::resolve(None, &[], HostTools::default(), &runtime()).unwrap();
     // All tools except `run_terminal_command`, which an agent has only if the tool policy or the
     // list of allowed tools names it.
@@ -268,6 +268,7 @@ fn tool_is_refused_without_its_command_or_writable_mounts_in_the_runtime_policy(
     }
 }
 
+/// A parent tool is executed by the process that started the run, not inside the guest.
 #[test]
 fn parent_tool_needs_a_parent_that_serves_it_and_permission_by_tool_policy_and_allowed_list() {
     let both = policy(vec![parent_rule("host.a"), parent_rule("host.b")]);

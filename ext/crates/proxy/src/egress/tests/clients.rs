@@ -189,7 +189,7 @@ fn php_streams_and_php_curl_get_allowed_responses_and_refusals_through_the_bridg
 }
 
 #[test]
-fn connect_only_client_reaches_its_host_and_is_refused_for_another_server_name() {
+fn openssl_client_in_a_connect_tunnel_reaches_its_host_but_not_with_another_server_name() {
     let mut scene = scene("tunnel");
     let output = run(
         "sh",

@@ -63,7 +63,7 @@ fn request_body_over_limit_is_refused() {
 }
 
 #[test]
-fn requests_are_refused_after_the_byte_limits_of_a_run_are_reached() {
+fn request_beyond_the_byte_limit_of_a_run_is_refused_and_response_beyond_it_is_cut() {
     let mut rig = limited(|l| l.run_request_bytes = 1500);
     let post = format!(
         "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{}",
@@ -89,7 +89,7 @@ fn requests_are_refused_after_the_byte_limits_of_a_run_are_reached() {
 }
 
 #[test]
-fn response_body_over_limit_is_truncated_without_buffering() {
+fn response_over_the_body_limit_is_refused_by_its_length_or_cut_while_it_is_forwarded() {
     let mut rig = limited(|l| l.response_bytes = 1024 * 1024);
     rig.host(
         "plain.example",
@@ -231,7 +231,7 @@ fn slow_request_bodies_and_slow_hosts_end_with_the_idle_or_total_timeout() {
 }
 
 #[test]
-fn connections_and_requests_per_minute_over_limit_get_429() {
+fn too_many_open_connections_and_too_many_requests_per_minute_get_429() {
     let mut rig = limited(|l| l.connections = 2);
     let held: Vec<TcpStream> = (0..2)
         .map(|_| TcpStream::connect(rig.tcp).unwrap())

@@ -125,7 +125,7 @@ fn model_request_gets_the_runs_model_key_instead_of_the_key_sent_by_the_program(
 }
 
 #[test]
-fn model_without_key_receives_no_credential() {
+fn model_without_a_configured_key_receives_no_authorization_header_of_the_program() {
     let rules = json!({"presets": ["model"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, None);
     let sent = format!("Authorization: Bearer {FOREIGN}\r\n");
@@ -135,7 +135,7 @@ fn model_without_key_receives_no_credential() {
 }
 
 #[test]
-fn model_requests_to_other_than_inference_paths_are_refused() {
+fn model_requests_with_another_path_or_method_or_with_an_override_header_are_refused() {
     let rules = json!({"presets": ["model"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, Some(key()));
     let denied = |request: String, reason: &str| {
@@ -216,7 +216,7 @@ fn model_address_is_reachable_only_through_the_model_route() {
 }
 
 #[test]
-fn model_host_resolving_to_a_forbidden_address_is_refused() {
+fn model_host_may_resolve_to_a_private_but_not_to_a_link_local_address() {
     for (address, reason) in [("169.254.169.254", "model-address"), ("10.0.0.7", "")] {
         let mut rig = rig(Options {
             rules: json!({"presets": ["model"]}),

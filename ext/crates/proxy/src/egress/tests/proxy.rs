@@ -71,7 +71,7 @@ fn request_to_the_bridge_with_the_target_host_in_its_path_is_forwarded_with_its_
 }
 
 #[test]
-fn egress_refusal_names_the_rule_that_would_allow_the_request() {
+fn egress_refusal_has_its_reason_and_a_policy_hint_and_causes_no_lookup_or_connection() {
     let mut rig = rules(
         json!({"rules": [{"host": "api.example", "ports": [80], "methods": ["GET"], "paths": ["/v1/"]}]}),
     );

@@ -170,7 +170,7 @@ fn hosts_outside_the_scope_of_a_secret_get_the_placeholder() {
 }
 
 #[test]
-fn secret_is_sent_over_plain_http_only_when_scope_allows() {
+fn secret_with_an_http_scope_is_sent_over_plain_http_if_the_network_rules_allow_the_port() {
     let (mut rig, _) = secret_rig(&["http://api.example:8080"], "tunnel");
     let sent = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&sent);

@@ -277,7 +277,7 @@ fn tunnel_ends_at_its_byte_and_time_limits() {
 }
 
 #[test]
-fn request_with_the_host_in_its_path_fails_if_the_hosts_certificate_is_not_trusted() {
+fn https_request_with_the_host_in_its_path_needs_an_allowing_rule_and_a_trusted_host_certificate() {
     let mut rig = tls_rig(json!({"rules": [
         {"host": "a.example", "methods": ["GET"], "paths": ["/v1/"]},
         {"host": "wrong.example"}, {"host": "foreign.example"},

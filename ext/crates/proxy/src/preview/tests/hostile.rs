@@ -93,7 +93,7 @@ fn preview_request_counts_towards_the_limit_until_its_response_ends() {
 }
 
 #[test]
-fn guest_that_never_responds_does_not_block_other_requests() {
+fn request_to_a_guest_that_sends_only_103_responses_ends_with_504_and_blocks_no_other_request() {
     let (guest, _) = endless("", b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n");
     let limits = ForwarderLimits {
         answer_timeout: MOMENT,
@@ -116,7 +116,7 @@ fn guest_that_never_responds_does_not_block_other_requests() {
 }
 
 #[test]
-fn malformed_guest_response_cannot_affect_the_next_response() {
+fn malformed_guest_response_gives_502_and_bytes_behind_a_response_are_dropped() {
     let limits = ForwarderLimits {
         response_bytes: 64 * 1024,
         ..ForwarderLimits::default()

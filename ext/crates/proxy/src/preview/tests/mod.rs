@@ -195,7 +195,7 @@ fn preview_page_is_forwarded_with_the_security_headers_of_the_preview() {
 }
 
 #[test]
-fn preview_requests_for_other_hosts_never_reach_the_guest() {
+fn preview_requests_for_other_hosts_and_unsupported_requests_never_reach_the_guest() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
         Arc::clone(&guest) as Arc<dyn GuestConnector>,

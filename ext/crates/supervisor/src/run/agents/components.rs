@@ -145,7 +145,7 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
             answered.missing_answer_reason()
         ),
     )
-    .hint("check the must-use components first: one that ends PHP while it is loaded stops WordPress, even if it is optional")
+    .hint("check the must-use components first: one that calls exit() while it is loaded stops WordPress, even if the component is optional")
 }
 
 /// Returns why the component is not loaded according to the guest's report; `None` when it is.

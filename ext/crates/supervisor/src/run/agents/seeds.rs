@@ -37,7 +37,7 @@ pub(in super::super) fn create(
             let why = answered.missing_answer_reason();
             let message = format!("the site seed {} was not created: {why}", seed.name);
             let error = ErrorBody::new(ErrorCode::StepFailed, message)
-                .hint("read the output of the command site.seed in the executions of the run, or select other records")
+                .hint("read the output of the command site.seed in the executions of the run, or select other records of the site for the seed")
                 .with("reason", "site-seed-failed");
             return Ok(Some(Stop::Failed(error)));
         }

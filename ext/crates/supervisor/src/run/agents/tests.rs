@@ -250,7 +250,7 @@ fn agent_edits_are_shown_in_the_diff_and_captured() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tool_call_records_omit_the_contents_of_edits() {
+fn edit_keeps_a_redacted_secret_in_the_file_and_records_no_content_fetched_for_it() {
     let ran = run(|hand| {
         hand.ok(
             "workspace_write",
@@ -290,7 +290,7 @@ fn tool_call_records_omit_the_contents_of_edits() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn program_is_killed_at_its_timeout_and_guest_survives() {
+fn program_and_its_child_processes_are_killed_at_its_timeout_and_the_guest_still_runs_commands() {
     run(|hand| {
         let began = Instant::now();
         let said = hand.failed(

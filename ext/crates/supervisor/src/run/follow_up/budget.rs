@@ -99,6 +99,7 @@ mod tests {
         cost_microusd: Some(50),
     };
 
+    /// A chain is a run with its follow-up runs; the earlier runs of this one used `USED`.
     #[test]
     fn explicit_budget_limits_cover_the_whole_chain_and_default_limits_only_one_run() {
         let default = AgentBudget::default();

@@ -306,6 +306,7 @@ mod tests {
         RunId::new(format!("run_{number:032x}")).unwrap()
     }
 
+    /// `complete` returns the guest path of a review comment, or `None` if its path is refused.
     #[test]
     fn comment_path_must_be_a_changed_file_or_an_unambiguous_path_in_a_mount() {
         let (first, second) = (

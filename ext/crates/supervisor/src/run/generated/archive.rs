@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn archive_with_path_traversal_or_links_is_refused_and_nothing_is_unpacked() {
+    fn archive_with_unsafe_path_link_or_names_differing_only_in_case_is_refused_and_not_unpacked() {
         let ok: (&str, &[u8], u32) = ("a.php", b"<?php", 0o644);
         for bad in [
             ("../out.php", &b"x"[..], 0o644),

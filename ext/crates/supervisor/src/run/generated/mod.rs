@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_file_cannot_be_written_outside_its_directory() {
+    fn generated_file_with_an_unsafe_path_or_the_name_of_an_existing_file_is_not_written() {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("inner");
         fs::create_dir(&inner).unwrap();

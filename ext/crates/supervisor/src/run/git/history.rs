@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copied_git_settings_contain_no_credential_program_or_path() {
+    fn copied_git_settings_contain_no_credential_program_or_path_and_extensions_are_refused() {
         let real = "[core]\n\tautocrlf = input\n\thooksPath = /srv/hooks\n\tfsmonitor = evil\n\tworktree = ../x\n\
                     \tfilemode = false # no\n[remote \"origin\"]\n\turl = https://token@example.org\n[http]\n\textraheader = secret\n\
                     [include]\n\tpath = /etc/secret\n[core]\n\tsymlinks = false\n[filter \"x\"]\n\tsmudge = run\n";

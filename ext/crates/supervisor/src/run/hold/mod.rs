@@ -134,7 +134,9 @@ impl<'d> HeldSandbox<'d> {
     ) -> Result<Option<Stop>, ErrorBody> {
         let bell = self.queue.wake().try_clone_to_owned();
         session.ring_for_visitors(bell.map_err(|e| {
-            let message = format!("the preview cannot receive visitor events: {e}");
+            let message = format!(
+                "the sandbox cannot be told about requests of visitors to its preview: {e}"
+            );
             ErrorBody::new(ErrorCode::Internal, message)
         })?);
         let Some(preview) = &hold.preview else {

@@ -37,11 +37,13 @@ impl Recorder<'_> {
             ));
         }
         if self.evidence.files.len() >= MOST_FILES {
-            return refused(format!("the run has {MOST_FILES} files already, the limit"));
+            return refused(format!(
+                "the run has already stored {MOST_FILES} files, the maximum"
+            ));
         }
         if self.evidence.files.iter().map(size).sum::<usize>() + bytes > MOST_TOTAL {
             return refused(format!(
-                "all files of a run may have {MOST_TOTAL} bytes together"
+                "all files of a run may have at most {MOST_TOTAL} bytes together"
             ));
         }
         let reference = json!({

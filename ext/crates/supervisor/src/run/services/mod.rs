@@ -162,7 +162,7 @@ fn unable(service: &Service, why: &str) -> ErrorBody {
         service.kind.as_str()
     );
     ErrorBody::new(ErrorCode::SandboxStartFailed, message)
-        .hint("if it ran out of memory or space, raise --memory or --disk")
+        .hint("if the service ran out of memory or disk space, raise --memory or --disk")
 }
 
 /// Describes a service that runs: what the result and the bundle contain about it.

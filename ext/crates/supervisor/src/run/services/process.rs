@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn end_of_a_server_is_explained_by_its_first_error_or_its_last_line() {
+    fn explanation_of_a_server_exit_is_its_first_error_line_or_else_its_last_line() {
         let explained = |text: &str| explanation(text).unwrap_or_default();
         let text = "[Note] start\n[ERROR] no space\n[ERROR] Aborting\n";
         assert_eq!(explained(text), "[ERROR] no space");

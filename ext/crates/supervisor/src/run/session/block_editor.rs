@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_a_block_with_content_cannot_end_its_comment() {
+    fn block_attributes_are_escaped_so_that_they_cannot_end_the_html_comment_of_the_block() {
         let block = Block::of(&call(&[
             "block-name=paragraph",
             "content=<p>a</p>",

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_left_by_a_command_must_have_a_plain_path() {
+    fn file_that_a_command_leaves_for_the_bundle_must_have_a_plain_relative_path() {
         for good in ["a.json", "auth/run-1/a.json", "a/b/c/d/e/f/g/h/i.txt"] {
             assert!(is_plain(good), "{good}");
         }

@@ -86,7 +86,7 @@ pub(super) fn run(
     }
     let message = format!("the artifact {}", lacking.join("; the artifact "));
     let error = ErrorBody::new(ErrorCode::CollectionFailed, message)
-        .hint("let a step write the file, correct its path in the recipe, or set required to false")
+        .hint("let a step write the file, correct its path in the recipe, or set \"required\" to false")
         .with("reason", "recipe-artifact-collection-failed");
     evidence.phase_failed(&error);
     Ok(Some(error))

@@ -342,8 +342,9 @@ impl Evidence {
 mod tests {
     use super::*;
 
+    /// `OUTPUT_BYTES` limits all outputs together; each may always have `MIN_BYTES`.
     #[test]
-    fn step_output_is_complete_below_the_limit_and_shortened_above_it_but_never_empty() {
+    fn step_output_is_complete_until_the_limit_of_all_outputs_and_then_cut_to_the_minimum_size() {
         let mut evidence = Evidence::default();
         let mut stream = |text: &str| {
             let mut row = Map::new();

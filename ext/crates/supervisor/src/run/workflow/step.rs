@@ -318,7 +318,7 @@ pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
         ErrorCode::StepFailed,
         format!("{subject} ({}) {what}", step.call.command),
     )
-    .hint("read the output of the step in executions; set allowFailure for a step that may fail")
+    .hint("read the output of the step in \"executions\" of the result; set \"allowFailure\" for a step that may fail")
     .with("reason", reason)
     .with("phase", step.phase.as_str())
     .with("index", step.index)

@@ -78,7 +78,7 @@ fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody
 }
 
 fn unavailable(why: &str) -> ErrorBody {
-    let message = format!("the browser's bridge cannot start: {why}");
+    let message = format!("the network proxy of the browser cannot start: {why}");
     ErrorBody::new(ErrorCode::EgressUnavailable, message)
 }
 

@@ -87,6 +87,6 @@ impl Session<'_, '_> {
 
 fn invalid(why: String) -> ErrorBody {
     let short: String = why.chars().take(500).collect();
-    let message = format!("the browser cannot be logged in: {short}");
+    let message = format!("the browser cannot be logged in to WordPress: {short}");
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }

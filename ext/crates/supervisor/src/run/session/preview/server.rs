@@ -88,7 +88,9 @@ impl SiteServer {
                 Ok(connection) => match answers(connection, &self.nonce, until) {
                     Ok(true) => return Ok(()),
                     Ok(false) => {
-                        format!("another program of the sandbox listens on its port {SITE_PORT}")
+                        format!(
+                            "another program in the sandbox listens on port {SITE_PORT}, which the web server needs"
+                        )
                     }
                     Err(error) => error.to_string(),
                 },

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoint_command_with_a_filter_or_invalid_metadata_is_rejected() {
+    fn checkpoint_command_with_a_table_or_directory_filter_or_invalid_metadata_is_rejected() {
         let fine = call(&["name=a", r#"metadata-json={"k":1}"#]);
         assert_eq!(request(&fine, "a").unwrap().metadata["k"], 1);
         let blank = call(&["name=a", "metadata-json=", "snapshot-database-tables="]);

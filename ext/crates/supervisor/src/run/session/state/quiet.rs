@@ -74,8 +74,9 @@ fn damaged(why: &str) -> ErrorBody {
 mod tests {
     use super::*;
 
+    /// `settled`: the write-ahead log is written into the database file and the database is valid.
     #[test]
-    fn snapshot_continues_only_if_the_database_is_reported_as_settled_or_absent() {
+    fn snapshot_continues_only_if_the_guest_reports_the_database_as_settled_or_absent() {
         settled(br#"{"database":"settled"}"#).unwrap();
         settled(br#"{"database":"absent"}"#).unwrap();
         let code = |output: &[u8]| settled(output).unwrap_err().code;
