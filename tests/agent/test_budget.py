@@ -79,17 +79,12 @@ def test_run_without_changes_is_no_op_and_a_blocked_or_content_filtered_run_is_b
     bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
 
 
-def summary_wanted(asked):
-    return "must become shorter" in asked.messages[-1].text
-
-
 def test_conversation_over_the_context_window_is_compacted(bench):
     big = [call("terminal.run", command=f"head -c 12000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefgh"]
     too_long = {"fault": "status", "status": 400, "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in more."}
 
+    # The old outputs are cut; that is enough, so the model is not asked for a summary.
     def go(asked):
-        if summary_wanted(asked):
-            return {"text": "NOTE-OF-MINE: eight outputs were read."}
         return finish() if any(made.name == "workspace_write" for message in asked.messages for made in message.calls) else WRITE
 
     for api in (OPENAI, ANTHROPIC):
@@ -99,8 +94,11 @@ def test_conversation_over_the_context_window_is_compacted(bench):
         must(sizes[-1] < sizes[len(big)] * 0.6, f"the conversation was not shortened: {sizes}")
         last = json.dumps(answer.requests[-1]["messages"])
         must("Add a line" in last, "the task itself was lost")
-        must("NOTE-OF-MINE" in last if any("must become shorter" in row["last"] for row in answer.requests) else True, "the summary was lost")
         must(changed(answer) == ["added.txt"], str(answer))
+
+
+def summary_wanted(asked):
+    return "must become shorter" in asked.messages[-1].text
 
 
 def test_model_requests_fit_the_configured_context_window(bench):

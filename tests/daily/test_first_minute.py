@@ -165,7 +165,8 @@ def test_misspelled_command_is_refused_with_a_suggestion(developer):
 
 def test_run_in_the_home_directory_is_refused(developer):
     refused = developer.call("Do something", "--agent-command", "true", "--json", cwd=developer.home, check=1)
-    must("code" in json.loads(refused.stdout)["error"], refused.stdout)
+    error = json.loads(refused.stdout)["error"]
+    must(error["code"] == "wp_codebox_input_invalid" and "home directory" in error["message"], refused.stdout)
 
 
 def test_commands_that_start_no_guest_need_no_wordpress(developer):

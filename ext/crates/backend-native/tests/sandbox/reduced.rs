@@ -270,11 +270,8 @@ fn guest_at_level_reduced_reads_system_directories_but_no_other_host_files() {
         );
     }
     assert_ne!(sandbox.sh("echo x > /tmp/wp-codebox-must-not-be").code(), 0);
-    assert_ne!(
-        sandbox.sh("ls ..").code(),
-        1,
-        "control: its own tree can be listed"
-    );
+    // Control: its own tree can be listed.
+    sandbox.sh("ls ..").ok();
     let core = sandbox.sh("ls \"$CODEBOX_ROOT/wordpress\"").ok();
     assert!(core.contains("wp-load.php"), "{core}");
     assert_ne!(
