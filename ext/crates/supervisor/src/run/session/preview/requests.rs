@@ -59,8 +59,7 @@ impl Session<'_, '_> {
             other => {
                 let message =
                     format!("unknown preview action {other:?}: use open, status or close");
-                Err(ErrorBody::new(ErrorCode::InputInvalid, message)
-                    .hint("the actions are open, status and close"))
+                Err(ErrorBody::new(ErrorCode::InputInvalid, message))
             }
         }
     }
