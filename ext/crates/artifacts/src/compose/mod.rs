@@ -112,16 +112,15 @@ pub fn compose(
         count,
     );
     let signer = BundleSigner::HostForBrowser(key);
-    match write_bundle(store.directory(), &run_id, &inputs, redactor, signer) {
-        Ok(_) | Err(BundleError::Exists) => {}
+    let status = match write_bundle(store.directory(), &run_id, &inputs, redactor, signer) {
+        Ok(_) => ComposeStatus::Created,
+        // Another process has written the same bundle since the look above.
+        Err(BundleError::Exists) => ComposeStatus::Existing,
         Err(error) => return Err(error.into()),
-    }
+    };
     let composed = stored(store, key, &run_id)?;
     let composed = composed.ok_or(ComposeError::Damaged { run_id })?;
-    Ok(Composed {
-        status: ComposeStatus::Created,
-        ..composed
-    })
+    Ok(Composed { status, ..composed })
 }
 
 fn mount(
