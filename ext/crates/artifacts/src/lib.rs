@@ -6,8 +6,8 @@
 //! entries. [`write_bundle`] writes and signs the bundle. [`verify_bundle`] checks a bundle of
 //! any origin. [`preflight`] reduces a bundle to the approved files. [`Store`] holds the bundles
 //! of a site. [`AuditLog`] records what was done with them, e.g. an approval. [`write_archive`] and
-//! [`import`] transfer bundles between hosts. [`compose`] writes a bundle from contents that a browser
-//! uploaded. [`EpisodeBuilder`] writes the trace of an episode and
+//! [`import`] transfer bundles between hosts. [`compose`] writes a bundle from contents that a
+//! browser uploaded. [`EpisodeBuilder`] writes the trace of an episode and
 //! [`validate_episode_trace`] checks one.
 //!
 //! Invariants: every file of a bundle, mount or guest is opened with `openat2` relative to a

@@ -48,7 +48,7 @@ const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32",
 ];
 /// Entries of the host's `/etc` that a guest gets: program alternatives, the linker's cache, CA
-/// certificates.
+/// certificates and OpenSSL's settings.
 const ETC: [&str; 6] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",

@@ -3,8 +3,8 @@
 //! - Record locks (`fcntl`): the kernel neither limits their number nor charges them to a cgroup.
 //!   They take 190 bytes each; a second of CPU time makes 300,000.
 //! - TCP sockets: the kernel charges the accepting end of a connection when a program accepts it.
-//!   A connection that waits takes 4 KB; a second of CPU time makes 25,000. Reports of sent packets
-//!   that no program reads fill the receive buffer of a socket, of 128 KiB.
+//!   A connection that waits takes 4 KB; a second of CPU time makes 25,000. Unread reports of sent
+//!   packets (SO_TIMESTAMPING) can fill the receive buffer of a socket, of 128 KiB.
 //!
 //! Without a bound, one program of a guest could take the memory of the host.
 

@@ -122,8 +122,8 @@ pub(crate) fn start(
     })?;
     drop((plan_read, theirs, lifetime_read));
     let until = Instant::now() + options.ready_timeout;
-    // Only a spawner without root has a store. Such a spawner has already moved the launcher into
-    // the cgroup, while the launcher's process still had the user's uid.
+    // Only a spawner without root has a store (tmpfs with copies of host files). Such a spawner has
+    // already moved the launcher into the cgroup, while the launcher still had the user's uid.
     let joined = match options.identity.store() {
         Some(_) => Ok(()),
         None => grouping::join(options.cgroup, process.pid()),

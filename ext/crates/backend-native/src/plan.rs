@@ -58,7 +58,7 @@ pub struct PlannedMount {
     /// same index.
     pub index: u32,
     /// Host directories merged into one, topmost first: layers that hide entries of the source,
-    /// then the source. In a check guest, the captured change is above all of them.
+    /// then the source. In a guest for checks, the captured change is above all of them.
     pub lowers: Vec<HostSource>,
     /// Path in the guest that the request names.
     pub target: GuestPath,
@@ -277,7 +277,7 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     )
 }
 
-/// Returns whether a mount is read-only and replaces a directory of a component.
+/// Returns whether a mount is read-only and lies inside a component, of which it replaces a part.
 fn replaces(spec: &GuestSpec<'_>, mount: &PlannedMount) -> bool {
     let below = |component: &PlannedComponent| {
         component.target != mount.target && component.target.contains(&mount.target)
@@ -302,7 +302,7 @@ fn bound(builder: &Builder) -> Vec<GuestPath> {
 }
 
 /// Refuses the guest path of a mount or file that overlaps a directory of the system, such as that
-/// of a PHP below `/opt`. Paths below `wp-content` lie in the guest's own view of WordPress.
+/// of a PHP below `/opt`. Paths below `wp-content` and [`STAGED`] are always allowed.
 fn outside(bound: &[GuestPath], target: &GuestPath) -> Result<(), PlanError> {
     let content = path(WP_CONTENT)?.contains(target);
     let staged = path(STAGED)?.contains(target);

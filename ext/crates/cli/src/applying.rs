@@ -1,5 +1,5 @@
-//! Applies approved files of a bundle with the apply engine: the checks of the preflight, the syntax
-//! check of the configured PHP, and the key of this host.
+//! Applies approved files of a bundle: runs the preflight, then the apply engine with a syntax
+//! check by the configured PHP. Trusts signatures of this host's key and of keys that are named.
 
 use clap::Args;
 use std::io::Write;

@@ -7,8 +7,8 @@ use wp_codebox_contracts::{
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
-/// Time limit for all attempts together: longer than the supervisor can be busy with clients that
-/// connected earlier and send nothing.
+/// Time limit for all attempts together: longer than clients that connected earlier and send
+/// nothing can keep the supervisor busy.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of one attempt: longer than the time after which the supervisor drops a silent
 /// client. The supervisor may have to drop one such client before it serves this process.

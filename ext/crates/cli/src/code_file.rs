@@ -8,8 +8,8 @@ use wp_codebox_policy::{GUEST_STAGED_ROOT, descriptor};
 const ARGUMENT: &str = "code-file";
 
 /// Replaces the host path in each `code-file` by the guest path of a copy, and returns the files to
-/// copy. Relative paths are resolved from the working directory. A path below the WordPress or the
-/// workspaces of the guest, its staged files or one of its mounts is a guest path already.
+/// copy. Relative paths are resolved from the working directory. A path below `/workspace`,
+/// `/wordpress`, the directory of staged files or the target of a mount is a guest path already.
 pub(crate) fn stage(
     calls: &mut [CommandCall],
     mounts: &[MountRequest],

@@ -223,7 +223,7 @@ fn writable(state: &StateDir) -> Check {
     }
 }
 
-/// Checks the WordPress directory for guests, which this program uses. A website that starts runs
+/// Checks the WordPress directory that this program mounts into guests. A website that starts runs
 /// passes its own WordPress directory with each run.
 fn wordpress(settings: &Settings) -> Check {
     const ID: &str = "guest-wordpress";

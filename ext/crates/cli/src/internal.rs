@@ -72,7 +72,8 @@ impl Internal {
                 frames_fd,
                 guest_ids,
             } => {
-                // A systemd unit can set the ids in the environment without replacing the command line.
+                // The environment can also set the guest ids: a systemd unit can add a variable
+                // without replacing the command line.
                 let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
                 wp_codebox_supervisor::supervise(
                     frames_fd,

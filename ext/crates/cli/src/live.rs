@@ -6,7 +6,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, LiveRequest};
 use wp_codebox_control::{LiveClient, LiveError, ReplyTimeout};
 use wp_codebox_runtime::FoundRun;
 
-/// Maximum length of a reply in bytes; the longest reply is the trace of an episode.
+/// Maximum length of a reply in bytes. The longest reply is the trace of an episode: all commands
+/// of clients in the sandbox and their results.
 const LONGEST_REPLY: usize = 96 * 1024 * 1024;
 /// Time limit for sending the request.
 const SENDING: Duration = Duration::from_secs(20);

@@ -5,8 +5,8 @@
 //! supervisors run.
 //!
 //! Data goes to standard output, messages go to standard error. The exit status follows from the
-//! outcome of a run (see `contracts`), without a run from the code of the error; it is 1 for wrong
-//! usage.
+//! outcome of the run (see `contracts`) or, if there was no run, from the code of the error; it is
+//! 1 for wrong usage.
 #![forbid(unsafe_code)]
 
 mod activation;

@@ -39,7 +39,8 @@ pub(super) fn policy(
         ));
     }
     let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
-    // Only the host uses a model key that has no hosts, so such a key needs no policy.
+    // A model key without hosts is never sent from the guest: only the host uses it, so it needs
+    // no policy.
     let for_guest =
         |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
     let secrets = request.secrets.iter().any(|secret| for_guest(&secret));

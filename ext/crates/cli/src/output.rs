@@ -41,7 +41,9 @@ pub(crate) enum Stream {
 /// Form in which the output of an agent program is printed if it is a protocol such as JSON lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
-    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
+    // The values have plain comments: with doc comments clap would print the long help of every
+    // option.
+    //
     // Print the steps that the agent's preset derives from the lines.
     #[default]
     Steps,

@@ -1,4 +1,5 @@
-//! Converts a task to a run request by resolving its references on this host.
+//! Converts a task to a run request: looks up the model, mounts, secrets and policy that the task
+//! names on this host.
 
 use super::model::ModelArgs;
 use super::network::NetworkArgs;

@@ -138,7 +138,7 @@ fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
         .stdout(Stdio::null())
         .stderr(match mode {
             RunMode::Attached => Stdio::inherit(),
-            // A detached supervisor outlives the reader of this pipe.
+            // A detached supervisor outlives the reader of this process's standard error.
             RunMode::Detached => Stdio::null(),
         })
         .spawn()?;
@@ -233,8 +233,8 @@ pub(super) fn reap_ended() {
     children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }
 
-/// Starts a detached sandbox, waits until it is ready and returns the data of that event. Calls
-/// `on_event` for every earlier event.
+/// Starts a detached sandbox, waits for the event that it is ready, and returns the data of that
+/// event. Calls `on_event` for every earlier event.
 pub(super) fn until_ready(
     request: &RunRequest,
     on_event: impl FnMut(&LifecycleEvent),

@@ -2,8 +2,9 @@
 //! Prints one JSON line per round: milliseconds of each step, wall clock and processor time, and sizes.
 //! `tests/bench/layers` reads the lines.
 //!
-//! The steps are those of a submission and of a node: the scan that finds an unchanged directory, the digest
-//! of a directory that the server has already, packing, and unpacking.
+//! The steps: the scan by which a submitter finds an unchanged directory, the digest by which it
+//! finds a directory that the server has already, packing on the submitter, and unpacking on a
+//! node.
 
 use serde_json::json;
 use std::error::Error;

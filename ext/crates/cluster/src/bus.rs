@@ -159,7 +159,7 @@ pub trait Delivery: Send + Sync {
     fn working(&self) -> Result<(), BusError>;
 }
 
-/// The values of one record, beginning with the present one.
+/// Follows one record: returns its current value first, then each new value.
 pub trait RecordWatch: Send {
     /// Returns the next value; `None` at the time limit. A removed record is [`BusError::Missing`].
     fn next(&mut self, wait: Duration) -> Result<Option<Versioned<Record>>, BusError>;
@@ -171,10 +171,10 @@ pub trait Events: Send {
     fn next(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, BusError>;
 }
 
-/// Keeps a function registered that answers requests for secrets; dropping it ends that.
+/// Registration of a function that answers requests for secrets; dropping this value ends it.
 pub trait Answering: Send {}
 
-/// Returns the answer to a request for secrets, or `None` to stay silent.
+/// Function that returns the answer to a request for secrets, or `None` to stay silent.
 pub type Answer = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 /// Records that changed, oldest change first. Those that this program cannot read are left out.
@@ -198,8 +198,8 @@ pub trait Bus: Send + Sync {
     fn update_record(&self, record: &Record, at: Revision) -> Result<Revision, BusError>;
     /// Removes a record for good, unless it changed after the revision `at`.
     fn remove_record(&self, key: &RunKey, at: Revision) -> Result<(), BusError>;
-    /// Returns the records of a submitter that changed after a revision, of at most `most` changes;
-    /// `Revision(0)` stands for the beginning.
+    /// Reads at most `most` changes after a revision, and returns the submitter's records that they
+    /// changed; `Revision(0)` stands for the beginning.
     fn changed_records(
         &self,
         of: &SubmitterName,
@@ -216,7 +216,8 @@ pub trait Bus: Send + Sync {
     /// Follows a record.
     fn watch(&self, key: &RunKey) -> Result<Box<dyn RecordWatch>, BusError>;
 
-    /// Puts a message into the queue. The server drops one whose id it has seen lately.
+    /// Puts a message into the queue. The server drops the message if it has recently seen one with
+    /// the same id.
     fn publish(&self, queue: &Queue, key: &RunKey, message_id: &str) -> Result<(), BusError>;
     /// Returns the queues that are set up.
     fn queues(&self) -> Result<Vec<Queue>, BusError>;

@@ -1,5 +1,5 @@
-//! The changes of a record: pure functions from one record to the next. The caller stores the next
-//! one by compare-and-set, and asks again with the present record if that fails.
+//! Changes of a run's record: pure functions from one record to the next. The caller stores the
+//! next record by compare-and-set; if that fails, it reads the record and calls the function again.
 
 use crate::lease::Lease;
 use crate::names::{Queue, RunKey};
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 /// What the process that has the message of a run must do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Claim {
-    /// Store this record, then run the task in its epoch.
+    /// Store this record, then run the task under the record's epoch.
     Take(Box<Record>),
     /// Store this record, which is terminal, then remove the message.
     End(Box<Record>),
@@ -63,7 +63,7 @@ impl Record {
     }
 
     /// Decides what the process `by`, which has the run's message, does. `lease` tells whether the
-    /// process that claimed the run is alive; it is asked only about a claim.
+    /// process that claimed the run is alive; it is called only if the run is claimed.
     #[must_use]
     pub fn claim(&self, by: &Claimant, lease: impl FnOnce(&Claimant) -> Lease) -> Claim {
         if self.protocol > PROTOCOL {

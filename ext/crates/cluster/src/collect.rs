@@ -99,7 +99,8 @@ impl Collector {
         grace: Duration,
         now: &dyn Fn() -> Instant,
     ) -> Result<Collected, CollectError> {
-        // Objects before records: an object that is stored after this line is not considered.
+        // Lists the objects before it reads the records: a pass does not consider an object that is
+        // stored after this line, because its record may be missing in what the pass reads.
         let listed = objects.list()?;
         let read_at = now();
         loop {
@@ -235,7 +236,7 @@ mod tests {
 
     type Changes<'a> = dyn Fn(Revision) -> Result<Changed, BusError> + 'a;
 
-    /// Returns these records as what changed.
+    /// Returns these records as the changes after the revision `after`.
     fn changed(after: Revision, records: Vec<Record>) -> Result<Changed, BusError> {
         let rows = records.into_iter().map(|value| Versioned {
             value,
@@ -271,8 +272,8 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(600);
 
-    /// Returns objects, and the digests of a task and its layer; a record of run 1 with this task
-    /// names three of them.
+    /// Returns six objects besides a task's document, and the digests of this task and its layer. A
+    /// record of run 1 with this task names three of all objects: task, layer and result.
     fn stored() -> (MemoryObjects, Sha256Hex, Sha256Hex) {
         let objects = MemoryObjects::default();
         let layer = sha256(b"layer");

@@ -1,14 +1,14 @@
-//! The runs that this process has now.
+//! Runs that this process holds: it has received the message of the run and still works on it.
 
 use crate::bus::Delivery;
 use crate::names::RunKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a run must end before its task does.
+/// Why this process must stop a run before the run's task has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interruption {
-    /// The submitter wants its end.
+    /// The submitter cancelled the run.
     Cancelled,
     /// Another process has claimed it, or its record is gone.
     Lost,

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// Whether a claim stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// The process that claimed sends heartbeats, or was not observed for long enough.
+    /// The process that claimed sends heartbeats, or this host has not observed it for long enough
+    /// to tell that it sends none.
     Live,
     /// The process that claimed is gone.
     Expired,
@@ -92,8 +93,8 @@ impl Leases {
         expires
     }
 
-    /// Returns whether a claim of this process is valid. The time limit of a node that was never
-    /// seen starts with the first call for the node.
+    /// Returns whether the process `claimant` counts as alive, so that its claims are valid. The
+    /// time limit of a node that was never seen starts with the first call for the node.
     pub fn lease(&mut self, now: Duration, claimant: &Claimant) -> Lease {
         let seen = self.seen.entry(claimant.node.clone()).or_insert(Seen {
             beat: None,

@@ -94,7 +94,7 @@ string_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// What a node must have.
+    /// Capability that a node must have to run the tasks in the queue.
     pub capability: Capability,
     /// Priority of the tasks in the queue.
     pub priority: Priority,

@@ -107,13 +107,13 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Returns whether the end was asked for.
+    /// Returns whether the node was told to end.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the end is asked for, or for this time; returns whether it was asked for.
+    /// Waits until the node is told to end, or for this time; returns whether it was told to end.
     fn wait(&self, time: Duration) -> bool {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
@@ -189,7 +189,7 @@ impl<'a> Node<'a> {
             .clone()
     }
 
-    /// Waits until no other living process has the name.
+    /// Waits until no other living process has the name of this node.
     fn take_name(&self, previous: Option<&str>) -> Result<(), ErrorBody> {
         let first = self.row_of_name()?;
         let Some(first) =

@@ -1,6 +1,6 @@
-//! The rest of a node that cannot run tasks. It gives each run back, and the message of the run would
-//! come to it again at once: without a rest, a node with a full disk uses up the tries of every task
-//! before another node gets one.
+//! The pause (rest) of a node that cannot run tasks. The node gives each run back, and the run's
+//! message would come to it again at once: without a rest, a node with a full disk uses up the
+//! tries of every task before another node gets one.
 
 use crate::work::Worked;
 use std::time::{Duration, Instant};

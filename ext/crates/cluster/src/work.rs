@@ -54,7 +54,7 @@ pub struct Worker<'a> {
     pub bus: &'a dyn Bus,
     /// This process.
     pub me: &'a Claimant,
-    /// The runs that it has.
+    /// The runs that this process holds.
     pub held: &'a HeldRuns,
     /// Whether another process is alive.
     pub lease: &'a (dyn Fn(&Claimant) -> Lease + Sync),

@@ -24,7 +24,7 @@ use wp_codebox_cluster::nats::{
 use wp_codebox_cluster::record::{Claimant, PROTOCOL, Record, Revision, State};
 use wp_codebox_contracts::{RunId, Sha256Hex};
 
-/// Time for what must happen; long, because other programs share the processors.
+/// Time limit for what a test waits for; long, because other programs share the processors.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A revision that no record has reached.
 const ANY: Revision = Revision(u64::MAX - 1);
@@ -882,7 +882,7 @@ fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_se
     let lost = world.bus.update_record(&record, first);
     assert_eq!(code(lost), "wp_codebox_cluster_unreachable");
     assert!(began.elapsed() < METHOD_LIMIT, "{:?}", began.elapsed());
-    // Its port accepts connections, but nothing answers them.
+    // The port of the stopped server accepts connections, but nothing answers them.
     let began = Instant::now();
     let connected = NatsBus::connect(&open(&url)).map(drop);
     assert_eq!(code(connected), "wp_codebox_cluster_unreachable");

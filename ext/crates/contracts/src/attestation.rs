@@ -43,7 +43,8 @@ pub struct RunAttestation {
     pub network: AttestedNetwork,
     /// Resource limits of the run.
     pub limits: Limits,
-    /// Command lines with which the runner started the launchers, one row per guest.
+    /// Command line with which the runner started the launcher (the program that builds a guest),
+    /// one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 

@@ -177,7 +177,7 @@ codes! {
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// Files that browser sandboxes need are not installed, or are damaged.
     BrowserAssetsMissing = "wp_codebox_browser_assets_missing", Unavailable, 503, 1;
-    /// An archive is not the one with the runtime files of this release.
+    /// The given archive is not the one with this release's files for browser sandboxes.
     BrowserAssetsInvalid = "wp_codebox_browser_assets_invalid", InvalidInput, 400, 1;
     /// The web host from which browser sandboxes are to be loaded cannot isolate them from the
     /// site.
@@ -247,7 +247,8 @@ codes! {
     IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
     /// All kernel uids reserved for guests are in use.
     GuestIdsExhausted = "wp_codebox_guest_ids_exhausted", Unavailable, 503, 125;
-    /// The process wrapper that the run requires cannot be started.
+    /// The process wrapper, a sandbox program around the launcher that the run requires, cannot be
+    /// started.
     SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
     /// The definition of a WASI tool does not match its schema.
     WasiDefinitionInvalid = "wp_codebox_wasi_definition_invalid", InvalidInput, 400, 1;
@@ -262,7 +263,7 @@ codes! {
     WasiCompiledRefused = "wp_codebox_wasi_compiled_refused", Integrity, 409, 1;
     /// A directory for a WASI tool cannot be opened, or the tool's definition allows no directory.
     WasiDirectoryRefused = "wp_codebox_wasi_directory_refused", InvalidInput, 400, 1;
-    /// A WASI tool has used its fuel, the bound of its work.
+    /// A WASI tool has used up its fuel, the limit of the instructions that it may execute.
     WasiFuelExhausted = "wp_codebox_wasi_fuel_exhausted", Limit, 507, 1;
     /// A WASI tool needs more memory than its definition allows.
     WasiMemoryExceeded = "wp_codebox_wasi_memory_exceeded", Limit, 507, 1;
@@ -301,7 +302,7 @@ codes! {
     /// An input or result is larger than the message server may store.
     ClusterObjectTooLarge = "wp_codebox_cluster_object_too_large", Limit, 413, 1;
     /// The call contradicts the state of the cluster: for example, the idempotency key belongs to
-    /// another task, or another process is the same node.
+    /// another task, or another process runs as this node.
     ClusterConflict = "wp_codebox_cluster_conflict", Conflict, 409, 1;
     /// The message server has no such run or object.
     ClusterMissing = "wp_codebox_cluster_missing", NotFound, 404, 1;
@@ -459,7 +460,7 @@ codes! {
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin returned an invalid apply result.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
-    /// A request to a connector of the site names no connector or no operation, or is too large.
+    /// A connector request names no connector or no operation, or is too large.
     BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;
     /// No connector of this site has this name, or the connector cannot be resolved.
     BrowserConnectorUnresolved = "wp_codebox_browser_connector_unresolved", NotFound, 404, 1;
@@ -526,11 +527,12 @@ codes! {
     BrowserContainedSiteModeRequired = "wp_codebox_browser_contained_site_mode_required", InvalidInput, 400, 1;
     /// The site in a browser cannot be recovered.
     BrowserContainedSiteUnavailable = "wp_codebox_browser_contained_site_unavailable", Conflict, 409, 1;
-    /// The site in a browser was prepared anew since the handle was made.
+    /// The site in a browser was prepared anew, or WordPress was updated, since the handle in the
+    /// input was made.
     BrowserContainedSiteStaleDigest = "wp_codebox_browser_contained_site_stale_digest", Conflict, 409, 1;
     /// The site in a browser belongs to another session than the input names.
     BrowserContainedSiteSessionMismatch = "wp_codebox_browser_contained_site_session_mismatch", Conflict, 409, 1;
-    /// The scope belongs to another session of the site in a browser.
+    /// The `scope` in the input belongs to another session of the site in a browser.
     BrowserContainedSiteScopeMismatch = "wp_codebox_browser_contained_site_scope_mismatch", Conflict, 409, 1;
     /// No operation with this name synchronises sites in a browser.
     BrowserContainedSiteSyncOperationInvalid = "wp_codebox_browser_contained_site_sync_operation_invalid", NotFound, 404, 1;
@@ -678,8 +680,8 @@ codes! {
     CreditsShort = "wp_codebox_credits_short", Limit, 402, 1;
     /// The service charges credits, and the request names no account to charge.
     AccountMissing = "wp_codebox_account_missing", InvalidInput, 400, 1;
-    /// The call contradicts the ledger: the sandbox is already reserved on other terms, settled or
-    /// released, is not reserved, or another grant has the same reference.
+    /// The call contradicts the ledger: the sandbox has no reservation, or one with other terms or
+    /// one that is settled or released; or another grant has the same reference.
     LedgerConflict = "wp_codebox_ledger_conflict", Conflict, 409, 1;
     /// The ledger was altered, is older than its anchor (the record of its newest entry), or is not
     /// a ledger.

@@ -44,7 +44,7 @@ pub struct GuestDeath {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeathFailure {
-    /// Name of the step, e.g. `channel`.
+    /// Name of the step in which the process failed, e.g. `channel`.
     pub step: String,
     /// What failed in the step: a system call, path or mechanism, e.g. `poll`.
     pub subject: String,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 string_enum! {
     /// Type of a lifecycle event.
     pub enum EventType {
-        /// The run requested a guest, in which no program can run yet.
+        /// The run requested a guest. No program can run in it yet.
         Created = "runtime.created",
         /// A mount became visible in the guest.
         Mounted = "runtime.mounted",

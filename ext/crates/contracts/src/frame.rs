@@ -34,7 +34,7 @@ pub enum Frame {
         /// The run request.
         request: RunRequest,
     },
-    /// Caller: stop the run and write a recovery bundle.
+    /// Caller: stop the run and write a recovery bundle: unsigned, with the changes so far.
     Cancel,
     /// Caller: the run must continue after this connection closes.
     Detach,

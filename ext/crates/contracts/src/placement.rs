@@ -3,7 +3,7 @@
 use crate::Sha256Hex;
 use serde::{Deserialize, Serialize};
 
-/// Sends a run to a cluster instead of running it on this host.
+/// Cluster to which a run is sent; it then does not run on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPlacement {

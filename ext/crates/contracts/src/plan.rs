@@ -248,7 +248,7 @@ pub struct ExecRequest {
     /// Resource limits of this program, in addition to the guest's.
     #[serde(default)]
     pub limits: ExecLimits,
-    /// Whether standard input is a terminal that becomes the program's controlling terminal.
+    /// Whether the standard streams are a terminal, which becomes the controlling terminal.
     #[serde(default)]
     pub terminal: ExecTerminal,
 }

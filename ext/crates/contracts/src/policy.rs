@@ -19,11 +19,11 @@ pub enum NetworkPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkRules {
-    /// `host` (ports 80 and 443) or `host:port`, with every method and path.
+    /// Destinations `host` (ports 80 and 443) or `host:port`; every method and path is allowed.
     #[serde(rename = "allowHosts", default, skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<String>,
     /// Names of predefined rule sets (the policy crate's `network::presets`). The preset
-    /// `model` opens only the run's own model.
+    /// `model` opens only the address of the run's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presets: Vec<String>,
     /// Rules for single destinations, with ports, methods and paths.

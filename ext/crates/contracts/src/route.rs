@@ -64,7 +64,7 @@ string_enum! {
         /// There is no bundle.
         #[default]
         None = "none",
-        /// The bundle has the signature of another host.
+        /// The bundle has the signature of a host that did not make the sandbox.
         RemoteSigned = "remote-signed",
         /// The bundle has the signature of the host that made the sandbox.
         HostSigned = "host-signed",
@@ -80,7 +80,7 @@ string_enum! {
         LowestCost = "lowest-cost",
         /// By latency, then by price.
         LowestLatency = "lowest-latency",
-        /// In the order in which the profile lists extensions.
+        /// In the order of the extensions in [`Route::fallback`].
         Explicit = "explicit",
     }
 }
@@ -130,7 +130,7 @@ impl NetworkNeed {
     pub fn of(policy: &NetworkPolicy) -> Self {
         match policy {
             NetworkPolicy::Posture(NetworkPosture::Deny) => Self::None,
-            // No profile has unrestricted access. The strictest need is the safe answer.
+            // No valid policy allows everything. The strictest need is the safe answer.
             NetworkPolicy::Posture(NetworkPosture::Allow) => Self::Requests,
             NetworkPolicy::Rules(rules) => {
                 // Presets restrict methods; `model` restricts paths.
@@ -166,7 +166,8 @@ pub struct Placement {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConstraints {
-    /// Highest price of one hour, in the smallest unit of the service's price table.
+    /// Highest price of one hour of the sandbox, in the smallest unit of the table of prices
+    /// (`meter-prices/v1`) with which sandboxes are charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_per_hour: Option<u64>,
     /// Weakest accepted isolation.
@@ -184,9 +185,9 @@ pub struct Route {
     /// Order in which hosts are preferred.
     #[serde(default)]
     pub strategy: RouteStrategy,
-    /// Extensions to use after all that are not in this list, in this order. With
-    /// `prefer-self-hosted`, a metered extension must be in the list; with `explicit`, every
-    /// extension must. `None`: every extension may be used.
+    /// Extensions to use last, in this order. Others come before them, but with
+    /// `prefer-self-hosted` a metered extension that is not in the list is never used, and with
+    /// `explicit` no other extension is. `None`: every extension may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Vec<ExtensionId>>,
     /// Conditions that the chosen host must meet.

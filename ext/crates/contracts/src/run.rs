@@ -72,7 +72,7 @@ pub enum RunMode {
 }
 
 /// A secret of the run. The guest's environment contains a placeholder; the egress bridge
-/// replaces it by the value, in requests to the named hosts only.
+/// replaces it by the value, only in requests to the hosts in `hosts`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretBinding {
@@ -130,7 +130,7 @@ pub enum OuterSandboxNeed {
     /// The run is refused.
     #[default]
     Required,
-    /// The run continues without the wrapper and records that.
+    /// The run continues without the wrapper; [`SandboxAudit::reason`] says why.
     Preferred,
 }
 
@@ -150,7 +150,7 @@ pub struct SandboxAudit {
     pub wrapped_args: Vec<String>,
     /// Guest paths of mounts that the wrapper itself adds.
     pub mounts: Vec<String>,
-    /// Why the run continued without a wrapper that it preferred.
+    /// Why the run continued without a wrapper that was preferred but not required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -163,7 +163,7 @@ pub struct Cost {
     pub wall_ms: u64,
     /// CPU time of guests, launcher and runner, in milliseconds.
     pub cpu_ms: u64,
-    /// Largest polled resident memory of all guest processes together, in bytes.
+    /// Largest resident memory of all guest processes together in repeated measurements, in bytes.
     pub peak_memory_bytes: u64,
     /// Model usage of the built-in agent loop; absent if it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,8 @@ pub struct ModelUsage {
     pub cached_input_tokens: u64,
     /// Output tokens as the provider counts them; estimated if the provider does not report them.
     pub output_tokens: u64,
-    /// Cost in millionths of a US dollar by the price table; absent without prices.
+    /// Cost in millionths of a US dollar by the prices in the model's settings; absent without
+    /// prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_microusd: Option<u64>,
 }
@@ -249,7 +250,7 @@ pub struct RunResult {
     /// Location of the bundle; absent only if it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<RunArtifacts>,
-    /// How the guest saw the run's mounts, in order; components come last.
+    /// How the guest saw the run's mounts, in order; the mounts of components come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountReport>,
     /// Paths in the mounts that the run changed.
@@ -258,7 +259,7 @@ pub struct RunResult {
     pub approvable: bool,
     /// Results of the checks, in order.
     pub checks: Vec<CheckReport>,
-    /// Isolation report of the work guest's probes.
+    /// Results of the probes that checked the isolation of the work guest (where the agent runs).
     pub isolation: IsolationReport,
     /// Command lines with which the runner started the launchers, one row per guest.
     #[serde(

@@ -64,7 +64,7 @@ pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-inde
 /// Predicate type of the bundle attestation.
 pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
 /// Predicate type of the attestation of a bundle whose contents a browser uploaded. It differs from
-/// that of other bundles, so that a verifier which does not know origins refuses the attestation.
+/// that of other bundles, so that a verifier that does not know browser bundles refuses it.
 pub const BROWSER_BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/browser-bundle-attestation/v1";
 /// Isolation report of a run.
 pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
@@ -78,7 +78,7 @@ pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
 pub const AGENT_PRESET: &str = "wp-codebox/agent-preset/v1";
 /// Agent presets of an installation.
 pub const AGENT_PRESET_LIST: &str = "wp-codebox/agent-preset-list/v1";
-/// A held sandbox: its identity, state and end.
+/// A sandbox that is kept running: its identity, state and end.
 pub const SANDBOX: &str = "wp-codebox/sandbox/v1";
 /// Sandboxes of a state directory.
 pub const SANDBOX_LIST: &str = "wp-codebox/sandbox-list/v1";

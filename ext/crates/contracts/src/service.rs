@@ -123,16 +123,16 @@ pub struct ServiceConfiguration {
     /// Columns to which a foreign key may refer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_key_target_policy: Option<ForeignKeyTargetPolicy>,
-    /// Variable of the host with the server's host name; only for provider `external`.
+    /// Environment variable of the host with the server's host name; only for provider `external`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_env: Option<String>,
-    /// Variable of the host with the server's port; only for provider `external`.
+    /// Environment variable of the host with the server's port; only for provider `external`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_env: Option<String>,
-    /// Variable of the host with the user name; only for provider `external`.
+    /// Environment variable of the host with the user name; only for provider `external`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username_env: Option<String>,
-    /// Variable of the host with the password; only for provider `external`.
+    /// Environment variable of the host with the password; only for provider `external`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password_env: Option<String>,
     /// Container image; only for provider `docker`.

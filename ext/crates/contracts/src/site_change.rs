@@ -73,7 +73,7 @@ pub struct SiteCommit {
     pub reference: String,
     /// Approved paths, spelled as in `changed-files.json`.
     pub approved_files: Vec<String>,
-    /// SHA-256 of the approved manifest.
+    /// SHA-256 of the bundle's manifest when the files were approved.
     pub manifest_sha256: Sha256Hex,
     /// SHA-256 of the approved part of the patch.
     pub patch_sha256: Sha256Hex,

@@ -30,7 +30,7 @@ pub enum SummaryCode {
     TimedOut,
     /// The run was cancelled.
     Cancelled,
-    /// The supervisor died while it held a sandbox.
+    /// The supervisor died while it kept the sandbox open for further commands.
     InterruptedHeld,
     /// The supervisor died, and the captured change contains a secret.
     InterruptedSecret,

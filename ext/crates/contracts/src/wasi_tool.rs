@@ -309,7 +309,7 @@ mod tests {
     fn definition_that_is_too_large_is_refused_before_it_is_parsed() {
         let refused = WasiTool::parse(&vec![b' '; MAX_WASI_DEFINITION_BYTES + 1]).unwrap_err();
         assert!(matches!(refused, WasiToolError::TooLarge { .. }));
-        // Positive control: the same definition with as many spaces as are allowed.
+        // Positive control: a definition that spaces fill up to exactly the limit is accepted.
         let mut text = document().to_string();
         text.push_str(&" ".repeat(MAX_WASI_DEFINITION_BYTES - text.len()));
         assert!(WasiTool::parse(text.as_bytes()).is_ok());

@@ -152,8 +152,8 @@ impl ComponentError {
     }
 }
 
-/// Returns the targets of mounts that may not overlap a component: of all mounts except a read-only
-/// mount below the directory of a component. Such a mount replaces a directory of the component,
+/// Returns the targets of mounts that must not overlap a component. Only a read-only mount below
+/// the directory of a component may overlap it: such a mount replaces a directory of the component,
 /// such as a Composer package.
 #[must_use]
 pub fn apart_from_components(

@@ -280,7 +280,7 @@ pub fn check_source(
 }
 
 /// Checks the canonical path of an opened file to stage. If the caller is not restricted to
-/// `allowed_roots`, every file below a directory of the site's deny list is refused, even if the
+/// `allowed_roots`, every file below a directory in [`RunPaths::denied`] is refused, even if the
 /// file is below a code root.
 pub fn check_staged_source(
     canonical: &str,

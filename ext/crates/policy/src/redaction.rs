@@ -195,9 +195,9 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// Returns the first secret in the bytes. A credential that only its header shows is not found:
-    /// documentation and tests contain such headers as examples, and data that must not be changed
-    /// would be refused because of them.
+    /// Returns the first secret in the bytes. Does not find a credential that is recognised only by
+    /// its [`HEADER`]: documentation and tests contain such headers as examples, and data that must
+    /// not be changed would be refused because of them.
     #[must_use]
     pub fn find(&self, bytes: &[u8]) -> Option<Finding> {
         let (spans, _) = self.spans(bytes, Sought::Secrets);

@@ -1,5 +1,5 @@
-//! The step of a recipe that runs the agent of the run: its arguments as the fields of a task, and
-//! the plugins that it requires.
+//! Reads the step of a recipe that runs the agent: converts its arguments to the fields of a task,
+//! and lists the plugins that the step requires.
 //!
 //! This module only renames the arguments to fields of a task. `normalise_task` and `read_task` of
 //! the crate `policy` read these fields, as they do for every other task.
@@ -27,7 +27,7 @@ const PLUGINS: [&str; 4] = [
     "runtime-component-contracts-json",
 ];
 
-/// Returns whether the command runs the agent of the run.
+/// Returns whether this registry command starts the agent.
 pub(crate) fn is_agent(command: &str) -> bool {
     descriptor(command).is_some_and(|found| found.handler == Handler::Agent)
 }
@@ -116,7 +116,8 @@ pub(crate) fn task(call: &CommandCall) -> Map<String, Value> {
     task
 }
 
-/// Returns the task if the argument `task` contains one as JSON, without its empty members.
+/// Returns the JSON document in the argument `task`, without its empty members; `None` if its
+/// schema is not one of [`TASK_DOCUMENTS`].
 fn task_document(call: &CommandCall) -> Option<Map<String, Value>> {
     let Value::Object(mut document) = document(call, "task")? else {
         return None;
@@ -132,7 +133,7 @@ fn task_document(call: &CommandCall) -> Option<Map<String, Value>> {
 /// A plugin that an argument of the step requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RequiredPlugin {
-    /// Position of the argument in the step.
+    /// Index of the argument in the step's list of arguments.
     pub at: usize,
     /// Name of the argument.
     pub argument: &'static str,
@@ -184,8 +185,8 @@ fn component(value: &str) -> Result<String, String> {
     Ok(slug.to_owned())
 }
 
-/// Returns the slugs in a JSON list whose rows are slugs, or objects with `slug` or `path`. Values
-/// that are no JSON list are refused elsewhere.
+/// Returns the slugs in a JSON list whose rows are slugs, or objects with `slug` or `path`. Returns
+/// none for a value that is no JSON list; validation refuses it as an argument of the wrong format.
 fn contracts(value: &str) -> Vec<Result<String, String>> {
     let rows: Vec<Value> = serde_json::from_str(value).unwrap_or_default();
     let member = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -240,8 +240,8 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Reports required arguments of the command that no option gave. The name of an ability has an
-    /// option of its own.
+    /// Reports required arguments of the command that no option gave. The argument `name` of an
+    /// ability call is not checked: the option `ability` sets it.
     fn missing_args(&mut self) {
         let required = self.accepted().iter().filter(|arg| arg.required);
         for arg in required.filter(|arg| arg.name != "name") {
@@ -262,7 +262,8 @@ impl<'a> Building<'a> {
         Some((row.1.value, row.1.path.clone()))
     }
 
-    /// Adds the plugin's directory to a list of the recipe, in front of the given rows.
+    /// Inserts the plugin of the option `source` at the start of the recipe's list with the path
+    /// `list`.
     fn plugin(&mut self, list: &'static str) {
         let Some((source, path)) = self.own("source") else {
             return;
@@ -346,8 +347,8 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Reads a `runtime-package-task/v1`: the run imports its agent bundle, and the step calls the
-    /// ability that its workflow names.
+    /// Reads a `runtime-package-task/v1`: the run imports the package as an agent bundle, and
+    /// the step calls the ability that the workflow of the package names.
     fn package(&mut self) {
         let mut need = |name: &'static str, parts: &[&str]| -> Option<&'a Value> {
             let found = self.own(name).map(|(value, _)| value);
@@ -395,7 +396,7 @@ impl<'a> Building<'a> {
         }
     }
 
-    /// Returns the input of the specification, overridden by the members of the option `input`.
+    /// Returns the input in the workflow's `spec`, overridden by the members of the option `input`.
     fn merged_input(&self, of_spec: &Value) -> Map<String, Value> {
         let mut merged = of_spec.as_object().cloned().unwrap_or_default();
         let given = self.args.iter().find_map(|arg| arg.strip_prefix("input="));

@@ -6,7 +6,7 @@ use crate::places::{FileView, file_view, is_file, mounts, staged_mount};
 use crate::sources::Sources;
 use wp_codebox_contracts::CommandCall;
 
-/// Returns the files that the first step of the run copies: staged guest path and target.
+/// Returns the files that the first step of the run copies: guest paths of the source and target.
 pub(crate) fn copies(recipe: &Recipe, sources: &dyn Sources) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (index, (_, mount)) in mounts(recipe).into_iter().enumerate() {

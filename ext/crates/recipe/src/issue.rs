@@ -1,7 +1,7 @@
 //! Issues of a recipe: one stable code, one field path, one message.
 //!
 //! The codes are part of the public contract. `invalid-recipe` means that the document does not
-//! match the grammar; every other code means that the recipe violates one further rule.
+//! match the grammar; the other codes stand for one rule each, of the grammar or of `validate`.
 
 use serde::Serialize;
 use wp_codebox_contracts::string_enum;
@@ -186,7 +186,7 @@ string_enum! {
         UnsafeSiteSeedUsers = "unsafe-site-seed-users",
         /// The argument `recipient-label` of a mail command has invalid characters.
         UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label",
-        /// The output of a service has the variable of a secret.
+        /// The output of a service and a secret have the same environment variable.
         RuntimeServiceSecretTargetCollision = "runtime-service-secret-target-collision",
         /// A service does not have this output.
         UnknownRuntimeServiceOutput = "unknown-runtime-service-output",
@@ -257,11 +257,12 @@ string_enum! {
         UnsupportedRuntimeServiceKind = "unsupported-runtime-service-kind",
         /// A service is to run in a container or outside of the guest.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
-        /// A workload mounts a file layer below the guest's WordPress, which is not supported.
+        /// A workload has `runtimeStackMounts`, lower layers of the WordPress files, which are not
+        /// supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
         /// Never reported: a notice says that a number of PHP workers has no effect.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// The artifact with the side effects of a service fake has no normalised guest path.
+        /// `sideEffectsArtifact` of a service fake is not a normalised guest path.
         UnsupportedServiceFake = "unsupported-service-fake",
         /// Never reported: the grammar permits only supported types of setup artifacts.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",

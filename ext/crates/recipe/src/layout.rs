@@ -33,7 +33,7 @@ string_enum! {
 /// A step, and its position in the recipe.
 #[derive(Debug, Clone)]
 pub struct PlacedStep<'a> {
-    /// Phase of the workflow that contains the step.
+    /// Phase of the run in which the step is executed.
     pub phase: Phase,
     /// Position of the step in its phase, from 0.
     pub index: usize,
@@ -126,7 +126,7 @@ fn takes_file(row: &AcceptedArg) -> bool {
 /// A file of the host that an argument of a step names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFile<'a> {
-    /// Position of the argument in the step.
+    /// Index of the argument in the step's list of arguments.
     pub at: usize,
     /// Name of the argument.
     pub name: &'a str,

@@ -274,7 +274,7 @@ records! {
         password: Option<String>,
         metadata: Option<Metadata>,
     }
-    /// A login of a user that steps and browsers use by its name.
+    /// A login session of a user; steps and browsers refer to it by its name.
     UserSession { name: String, user: String, #[serde(default)] artifacts: Vec<SessionArtifact>, metadata: Option<Metadata> }
     /// A file of a session that the recipe expects; it never leaves the guest.
     SessionArtifact { kind: String, path: Option<String>, redaction_required: Redaction, metadata: Option<Metadata> }

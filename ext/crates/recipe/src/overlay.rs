@@ -16,7 +16,7 @@ pub(crate) enum Content {
 /// A file that an overlay adds to the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OverlayFile {
-    /// JSON path of the row.
+    /// JSON path of the file's entry in the recipe.
     pub path: String,
     pub target: String,
     pub content: Content,
@@ -27,7 +27,7 @@ pub(crate) struct OverlayFile {
 /// PHP that runs before `wp-config.php` defines its constants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prelude {
-    /// JSON path of the row.
+    /// JSON path of the prelude's entry in the recipe.
     pub path: String,
     pub target: String,
     pub content: Content,
@@ -91,7 +91,8 @@ pub(crate) fn preludes(recipe: &Recipe) -> Vec<Prelude> {
     all.into_iter().map(prelude).collect()
 }
 
-/// Returns the JSON paths of all rows of a list that this backend refuses.
+/// Returns the JSON path of every row of the list `name` in the overlays' bundles. Validation
+/// refuses each of these rows.
 pub(crate) fn paths(recipe: &Recipe, name: &str) -> Vec<String> {
     rows(recipe, name)
         .into_iter()
@@ -99,7 +100,7 @@ pub(crate) fn paths(recipe: &Recipe, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the guest path at which the overlay file with this index is staged.
+/// Returns the guest path from which the first step copies the overlay file with this index.
 pub(crate) fn staged(index: usize) -> String {
     format!("/run/codebox/staged/recipe/overlays/{index}")
 }

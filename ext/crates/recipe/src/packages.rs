@@ -79,7 +79,7 @@ fn component(row: &Value) -> Option<ExtraPlugin> {
 /// A directory of the host that the guest gets as a read-only copy without some of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourcePackage {
-    /// JSON path of the row.
+    /// JSON path of the package's entry in the recipe.
     pub path: String,
     pub name: String,
     pub source: String,
@@ -146,7 +146,7 @@ pub(crate) fn source_packages(recipe: &Recipe) -> Vec<SourcePackage> {
 /// A Composer package of a plugin that a directory of the host replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DependencyOverlay {
-    /// JSON path of the row.
+    /// JSON path of the overlay's entry in the recipe.
     pub path: String,
     pub package: String,
     pub source: String,

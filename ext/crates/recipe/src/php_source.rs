@@ -26,7 +26,7 @@ pub(crate) fn settings<'a>(
     })
 }
 
-/// Returns a JSON value as PHP source on one line.
+/// Returns a JSON value as a PHP expression. Objects become associative arrays.
 #[must_use]
 pub fn php_literal(value: &Value) -> String {
     match value {

@@ -87,7 +87,7 @@ pub(crate) fn file_view(target: &str, mode: Option<Access>) -> Option<FileView> 
     }
 }
 
-/// Returns the guest path at which the file of the mount with this index is staged.
+/// Returns the guest path from which the first step copies the file of the mount with this index.
 pub(crate) fn staged_mount(index: usize) -> String {
     format!("/run/codebox/staged/recipe/mounts/{index}")
 }

@@ -10,7 +10,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{PolicyError, arg_value, call_commands, named_file};
 
-/// Command that a policy must list for programs of an agent.
+/// Command that a policy must list before the agent of the run may execute programs.
 const AGENT_PROGRAM: &str = "command-agent-run";
 
 /// Where the runtime policy for a recipe comes from.
@@ -134,8 +134,8 @@ pub(crate) fn may_download(policy: &RuntimePolicy, host: &str) -> bool {
 /// the host allows downloads, those from which a blueprint installs. It allows only the recipe's
 /// commands, and permits secrets only if the caller has a secret that the recipe names. A secret
 /// that no open host may receive is exposed to the guest: its programs get the value itself as
-/// environment variable, which is the only use that the recipe can mean. It stays hidden if the
-/// recipe binds it to hosts and the policy opens only other hosts.
+/// environment variable, because no request can carry it. It stays hidden if the recipe binds it to
+/// hosts and the policy opens only other hosts.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut commands = commands(recipe, sources);

@@ -79,8 +79,8 @@ pub fn version_fits(version: &str, wanted: &str) -> bool {
 }
 
 /// Returns whether `version` fits the selector `wanted` of a recipe: a version or series as in
-/// [`version_fits`]; `latest`, which every version fits; or `trunk`, `nightly` or `beta`, which
-/// only pre-releases fit.
+/// [`version_fits`]; `latest`, which every version fits; `trunk`, `nightly` or `master`, which
+/// only pre-releases fit; or `beta`, which only betas and release candidates fit.
 #[must_use]
 pub fn selector_fits(version: &str, wanted: &str) -> bool {
     let before = |words: &[&str]| {

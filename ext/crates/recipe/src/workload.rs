@@ -68,7 +68,7 @@ struct Places {
 }
 
 /// Reads a workload. The issues are all deviations from the format and all parts that this backend
-/// supports on no host; `validate` checks the recipe against the host.
+/// cannot support on any host; `validate` checks the recipe against the host.
 ///
 /// # Errors
 /// The issues, with the paths of the workload.

@@ -1,4 +1,4 @@
-//! The step of a recipe that runs an agent: validation and lowering.
+//! The step of a recipe that runs an agent: validation and conversion.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -11,7 +11,8 @@ use wp_codebox_routing::HostRecord;
 pub struct ServiceConfig {
     /// Directory of the service's records, mode 0700.
     pub directory: PathBuf,
-    /// Hosts that always exist, such as this machine. A restart keeps their state (draining).
+    /// Hosts that the server registers at each start, such as this machine. A host that was
+    /// registered before keeps its state, for example draining.
     pub hosts: Vec<HostRecord>,
     /// Price table; `None`: there are no quotes.
     pub prices: Option<Prices>,
@@ -42,11 +43,11 @@ pub struct Bounds {
     pub connections: usize,
     /// Size of a request's head in bytes.
     pub head: usize,
-    /// Size of a body in bytes.
+    /// Size of a request's body in bytes, except the content of a file.
     pub body: usize,
-    /// Size of a file in bytes.
+    /// Size in bytes of a file that a request writes to a sandbox.
     pub file: usize,
-    /// Time for the head of a request, and for the next request of an open connection.
+    /// Maximum time for the TLS handshake, and then for the head of each request to arrive.
     pub head_time: Duration,
     /// Longest pause between two parts of a body.
     pub body_idle: Duration,

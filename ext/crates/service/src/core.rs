@@ -17,12 +17,13 @@ use tokio::sync::{Notify, Semaphore, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{Capabilities, HostRecord};
 
-/// Threads for records and short calls to extensions.
+/// Threads of the pool for records, and again of the pool for short calls to extensions.
 const CALLS: usize = 64;
-/// Threads for calls that wait for a sandbox: until it is ready, or until it has ended.
+/// Threads of the pool for calls that wait until a sandbox is ready or has ended.
 const WAITS: usize = 256;
 
-/// Maximum number of blocking threads of a server's runtime: all pools together.
+/// Maximum number of blocking threads of a server's runtime: the three pools, and 192 for programs
+/// that run for clients and for other work.
 pub(crate) const THREADS: usize = 2 * CALLS + WAITS + 192;
 
 /// A bounded share of the blocking threads. A kind of call that blocks long has a pool of its own,

@@ -28,7 +28,8 @@ impl Credits {
         Self { prices, ledger }
     }
 
-    /// Returns `meter-quote/v1` for a duration; null without a price table.
+    /// Returns the price of a sandbox that lives this long, as the document `meter-quote/v1`; null
+    /// without a price table.
     pub(crate) fn quote(
         &self,
         extension: &str,
@@ -151,7 +152,7 @@ impl Credits {
         }
     }
 
-    /// Returns the balance of an account and its sandboxes' meters; null when credits are off.
+    /// Returns the balance of an account; null when credits are off.
     pub(crate) fn balance(&self, account: &str) -> Result<Value, ErrorBody> {
         let Some(ledger) = &self.ledger else {
             return Ok(Value::Null);

@@ -101,7 +101,7 @@ async fn one(core: Arc<Core>, client: Client, delivery: Delivery) -> ApiResult<(
     let wanted = delivery.clone();
     let event = core.records(move |store| readable(store, &wanted)).await?;
     let done = match &event {
-        // The event was pruned, or its reader lost the right to it.
+        // The event was pruned, or the webhook's token may no longer read it.
         None => Ok(()),
         Some(event) => attempt(&client, &delivery, event).await,
     };

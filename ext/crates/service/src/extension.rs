@@ -154,7 +154,7 @@ pub struct Provision {
     pub setup_metadata: SetupMetadata,
 }
 
-/// How clients reach a ready sandbox, apart from the server's own paths.
+/// How clients may use a ready sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reachability {
     /// Whether programs may be run.
@@ -210,7 +210,7 @@ pub struct SandboxView {
     /// RFC 3339 timestamp at which it expires, if it is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// How it ended, for a state that [`SandboxState::is_final`].
+    /// How it ended, if its state is final ([`SandboxState::is_final`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
 }
@@ -230,7 +230,7 @@ pub struct ExecRequest {
     /// Time limit in milliseconds; absent: the remaining lifetime of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Standard input as text; the program sees its end after it.
+    /// Standard input as text; after it the program reads end of file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Standard input as base64, for bytes that are not UTF-8. Never beside `stdin`.
@@ -241,13 +241,13 @@ pub struct ExecRequest {
 /// Receives the output of a program. An error of `started` or `write` means that the client is
 /// gone: the extension kills the program and returns.
 pub trait ExecOutput {
-    /// The program runs under this id.
+    /// Called once the program runs, with its id.
     ///
     /// # Errors
     /// When the client is gone.
     fn started(&mut self, execution_id: &str) -> io::Result<()>;
 
-    /// The program printed these bytes. Blocks while the client does not read.
+    /// Called with bytes that the program printed. Blocks while the client does not read.
     ///
     /// # Errors
     /// When the client is gone.
@@ -260,7 +260,7 @@ pub trait ExecOutput {
     }
 }
 
-/// How a program ended: the members of the control socket's line `exited`.
+/// How a program ended: the same members as in the line `exited` of a run's control socket.
 pub type ExecEnd = LiveEnd;
 
 /// What a teardown found and removed.
@@ -273,7 +273,7 @@ pub struct CleanupReport {
     /// Kinds of resources that were removed, e.g. `processes`, `overlay`.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// What remains on purpose, e.g. the bundle's id.
+    /// What remains on purpose, e.g. the id of the artifact bundle.
     #[serde(default)]
     pub retained: Vec<String>,
     /// What remains against the intention, one sentence each; empty if `complete`.

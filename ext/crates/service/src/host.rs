@@ -9,7 +9,7 @@ use wp_codebox_contracts::ErrorBody;
 /// Page of a list of runs or artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// Number of rows to leave out, newest first.
+    /// Number of rows to leave out, from the newest on.
     pub offset: usize,
     /// Maximum number of rows.
     pub limit: usize,
@@ -49,7 +49,7 @@ pub trait Host: Send + Sync {
     fn run_events(&self, id: &str, after: u64) -> Result<Value, ErrorBody>;
 
     /// Starts a detached run from a task document, the input of the ability `run-agent-task`, and
-    /// returns `run-handle/v1`. The document may set only the fields of authority `Caller`.
+    /// returns `run-handle/v1`. The document may set only fields that are open to callers.
     ///
     /// # Errors
     /// When the task is not valid or the run cannot start.

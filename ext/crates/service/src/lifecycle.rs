@@ -32,7 +32,7 @@ pub(crate) enum Origin {
     Restart,
 }
 
-/// Starts the task that follows a sandbox.
+/// Starts the task that moves a sandbox from state to state until it has ended.
 pub(crate) fn follow(core: &Arc<Core>, id: SandboxId, origin: Origin) {
     let core = Arc::clone(core);
     tokio::spawn(async move {
@@ -258,7 +258,7 @@ async fn become_ready(
     Ok(())
 }
 
-/// Compares the record with what the extension knows.
+/// Updates the record of a living sandbox to the state that its extension reports.
 async fn observe(core: &Arc<Core>, record: &SandboxRecord) -> ApiResult<()> {
     const LIVING: &[SandboxState] = &[Ready, Active, Expired];
     let actor = service_actor();

@@ -21,7 +21,7 @@ pub(crate) enum ListenerError {
         /// Path of the socket.
         path: PathBuf,
     },
-    /// The path is another kind of file.
+    /// The path leads to a file that is not a socket.
     #[error("{path:?} exists and is no socket; choose another path")]
     NoSocket {
         /// Path of the socket.
@@ -40,7 +40,7 @@ pub(crate) enum ListenerError {
         #[source]
         source: io::Error,
     },
-    /// A call of the kernel failed.
+    /// A system call failed.
     #[error("the server cannot listen on {place}: {source}; check the directory or the port")]
     Io {
         /// Path or address.
@@ -110,7 +110,7 @@ impl Listener {
         Ok(Self(Kind::Tls { listener, config }))
     }
 
-    /// Returns the TCP address, for example with the port that the kernel chose.
+    /// Returns the TCP address with its actual port; `None` for a unix socket.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.0 {

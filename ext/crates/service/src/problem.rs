@@ -25,8 +25,8 @@ impl Problem {
         Self(Box::new(ErrorBody::new(code, message)))
     }
 
-    /// Returns the answer to a request for something that does not exist or that the client may not
-    /// know of. The texts are constant: both cases get the same bytes.
+    /// Returns the error for a sandbox that does not exist or that the client may not use. The
+    /// texts are constant: both cases get the same bytes.
     pub(crate) fn sandbox_not_found() -> Self {
         Self::new(
             ErrorCode::SandboxNotFound,

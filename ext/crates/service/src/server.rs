@@ -46,7 +46,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the records of a server and ends the reservations that a crash left open.
+    /// Opens the records of a server and ends the credit reservations that a crash left open.
     ///
     /// # Errors
     /// When another server uses the directory, or the records cannot be used.
@@ -71,7 +71,7 @@ impl Service {
     }
 
     /// Runs the server until `stop` resolves. Then it takes no more connections, and requests get
-    /// the time of [`ServiceConfig::grace`] to end. Sandboxes go on.
+    /// the time of [`ServiceConfig::grace`] to end. Sandboxes keep running.
     ///
     /// # Errors
     /// When the records cannot be read at the start.
@@ -112,7 +112,7 @@ impl Service {
         if let Some(exporting) = exporting {
             let _ = exporting.await;
         }
-        // A delivery in progress is repeated by the next server.
+        // The next server repeats a webhook delivery that is aborted here.
         tasks.abort_all();
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Acceptor {
     }
 }
 
-/// Accepts connections until the server stops, then waits for those that are open.
+/// Accepts connections until the server stops, then gives open ones the time `grace` to end.
 async fn accept(core: Arc<Core>, kind: Kind, router: Router) {
     let acceptor = match Acceptor::new(&kind) {
         Ok(acceptor) => acceptor,

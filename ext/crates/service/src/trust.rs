@@ -1,4 +1,5 @@
-//! Trust in the certificate of another service whose operator named the certificates to trust.
+//! Verifies the certificate of another service against certificates that this server's operator
+//! named.
 //!
 //! `openssl req -x509` marks a self-signed certificate as a CA certificate. webpki refuses a CA
 //! certificate as server certificate, even if it is itself a trusted one. This verifier accepts it

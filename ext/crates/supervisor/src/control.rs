@@ -1,4 +1,5 @@
-//! Control thread of the supervisor: reads the caller's frames, signals and the control socket.
+//! Control thread of the supervisor: reads the frames (messages) of the process that started the
+//! run, signals and the control socket.
 //!
 //! The thread acts on the run only through [`ControlHandles`]. Number, length and duration of the
 //! thread's inputs are limited, so a connected client cannot delay the run, and can end it only by

@@ -1,5 +1,5 @@
-//! Entry point of the supervisor process: one process supervises one run, between the frame socket
-//! and the guest.
+//! Entry point of the supervisor process: one process supervises one run. It runs the guest and
+//! talks to the caller through the frame socket.
 //!
 //! The process has a single thread until it has given up root. After that, the main thread executes
 //! the run, one thread reads control inputs (see `control`), and one writes to the caller (see
@@ -87,8 +87,8 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
 }
 
 /// Installs a panic hook that writes the location of a panic into the run directory, because the
-/// standard error of a detached supervisor is discarded. The process that later settles the run
-/// reads the file.
+/// standard error of a detached supervisor is discarded. The process that later writes the final
+/// record of the dead run reads the file.
 fn note_crashes(run: &run::StartedRun) {
     let note = wp_codebox_runtime::crash_note(run.run_dir().path().to_owned());
     let before = std::panic::take_hook();
@@ -183,7 +183,8 @@ fn converse(
         Ok(result) => result.outcome.exit_status(),
         Err(error) => error.code.exit_status(),
     };
-    // The run is settled. If the caller has disconnected, only the run record holds the result.
+    // The run's final record is written. If the caller has disconnected, only this record holds the
+    // result.
     let stop_signalled = || cancellation.reason() == Some(CancelReason::Signal);
     let frame = match answer {
         Ok(mut result) => {

@@ -1,7 +1,7 @@
 //! Shortens texts for the model: keeps head and tail and states how much is omitted.
 
-/// Shortens a text to about `most` bytes, with a note on the omitted part. Most of the remaining
-/// bytes are from the end of the text, because programs print failures there.
+/// Shortens a text to about `most` bytes, with a note on the omitted part. Two thirds of the bytes
+/// that it keeps are from the end of the text, because programs print failures there.
 pub(super) fn bounded(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

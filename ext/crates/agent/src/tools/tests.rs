@@ -19,7 +19,7 @@ struct HostExecutor {
     ran: Vec<String>,
     end: Option<ExecutionEnd>,
     forged: Option<Vec<u8>>,
-    /// Content written to a file just before the next store, to simulate a concurrent change.
+    /// Path and content of a file that another program writes just before a tool's next write.
     meanwhile: Option<(PathBuf, &'static str)>,
 }
 
@@ -386,8 +386,8 @@ fn binary_file_is_readable_only_as_base64_and_a_fifo_is_refused() {
     );
 }
 
-/// Messages that refuse a path outside of the mounts. Tests compare with these texts, so that they
-/// do not take an unrelated error for a refusal.
+/// Messages that refuse a path. Tests compare with these texts, so that they do not take an
+/// unrelated error for a refusal.
 const REFUSALS: [&str; 5] = [
     "is outside the mounts",
     "leads out of the mounts",
@@ -725,7 +725,7 @@ fn concurrently_changed_file_is_not_overwritten() {
         rig.ok(tool, arguments);
         assert_eq!(rig.content("a.php"), "1\n");
     }
-    // A store that the guest does not confirm is reported as failed.
+    // A write that the guest program does not confirm is reported as failed.
     rig.tools.executor().forged = Some(b"{\"ok\":true,\"files\":[]}\n".to_vec());
     let said = rig.failed("workspace_write", json!({"path": "b", "content": "x"}));
     assert!(said.contains("did not confirm"), "{said}");

@@ -1,5 +1,5 @@
-//! WASI tools: runs `wp-codebox-wasi` in the guest, which gives the tool its arguments on standard
-//! input and the mounts that its definition allows.
+//! Runs WASI tools with the program `wp-codebox-wasi` in the guest. The program gives a tool its
+//! arguments on standard input, and the mounts that its definition allows.
 
 use super::programs::{STREAM_BYTES, program_shown};
 use super::shown;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, MAX_WASI_EXIT_STATUS, WasiToolId};
 use wp_codebox_runtime::{Call, ExecutionEnd};
 
-/// Time that is added to the tool's own limit for the runner, which first loads the compiled code.
-/// The runner itself ends the tool at the tool's limit.
+/// Time that the runner `wp-codebox-wasi` may take beyond the tool's own limit, because it first
+/// loads the compiled code. The runner itself ends the tool at the tool's limit.
 const RUNNER_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of bytes of the arguments that the journal contains.
 const ARGUMENT_BYTES: usize = 2000;

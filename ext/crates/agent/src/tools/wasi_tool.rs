@@ -13,7 +13,7 @@ pub struct GuestWasiTool {
     pub runner: String,
     /// Guest directory with `definition.json`, `module.wasm` and `module.cwasm`.
     pub directory: GuestPath,
-    /// What the tool does with the mounts.
+    /// Access that the tool has to the mounts: none, read or write.
     pub files: WasiFiles,
     /// Time limit in the tool's definition.
     pub limit: Duration,

@@ -12,7 +12,7 @@ use wp_codebox_runtime::Stop;
 
 /// Numbers of remaining turns at which the loop warns the model.
 const TURNS_TOLD: [u32; 2] = [3, 1];
-/// Number of tokens for which [`ModelPrices`] states prices.
+/// Number of tokens to which each price in [`ModelPrices`] applies.
 const PER: u128 = 1_000_000;
 
 /// Budget of a run: its limits, what has been used, and which warnings the model has received.

@@ -2,7 +2,7 @@
 //!
 //! The host writes the system prompt: the model's role, its permissions, and that contents of
 //! files, outputs and pages are data. The first message states the task. It quotes the project's
-//! notes as text of unknown authors.
+//! `AGENTS.md` as text of unknown authors.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;

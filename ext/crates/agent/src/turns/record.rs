@@ -44,7 +44,7 @@ pub struct TurnRecord {
     pub turn: u32,
     /// Text of the response, redacted.
     pub text: String,
-    /// Names of the requested tools in the provider's protocol.
+    /// Name of the tool in each tool call of the response, as the model sent it; redacted.
     pub calls: Vec<String>,
     /// Reason why the model stopped generating.
     pub stop: &'static str,
@@ -202,8 +202,8 @@ fn call_id(call: &ToolCall, redactor: &Redactor) -> String {
     }
 }
 
-/// Returns the arguments as the bundle shows them: first redacted, then file contents replaced by
-/// size and hash.
+/// Returns the arguments as the bundle shows them: first redacted, then long texts, large file
+/// contents and deep nesting replaced by size and hash.
 fn arguments(call: &ToolCall, redactor: &Redactor) -> Value {
     let map = match &call.arguments {
         Ok(map) => map,

@@ -38,8 +38,8 @@ impl Turns<'_> {
             let mut shorter = vec![task.clone()];
             let kept = window::last_turns(&self.messages, keep);
             shorter.extend_from_slice(&self.messages[kept..]);
-            // If not even one turn fits unchanged, tries that turn with shortened texts before it
-            // is dropped too.
+            // Keeps the last turn alone only with shortened tool results and arguments. If it does
+            // not fit even so, it is dropped too.
             if keep == 1 {
                 window::shorten(&mut shorter, 0);
             }

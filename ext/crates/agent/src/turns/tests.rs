@@ -716,7 +716,7 @@ fn conversation_that_cannot_fit_the_context_window_ends_the_agent_loop_as_partia
 }
 
 /// A known secret in a guest's file, in the task or in model output reaches neither the provider
-/// nor the record.
+/// nor the recorded turns, calls and result.
 #[test]
 fn known_secret_is_redacted_in_model_requests_and_in_recorded_turns_and_calls() {
     let secret = "correct-horse-battery";

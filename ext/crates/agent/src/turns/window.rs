@@ -184,7 +184,8 @@ pub(super) fn bounded(text: &str, bytes: usize) -> String {
     format!("{kept}\n[{} more bytes]", text.len() - kept.len())
 }
 
-/// Drops the oldest turns until the others take `bytes_left` bytes at most, and inserts a note.
+/// Replaces the oldest turns by a note with their number, so that all messages together take at
+/// most `bytes_left` bytes.
 pub(super) fn drop_oldest(messages: &[Message], bytes_left: usize) -> Vec<Message> {
     let turns = messages
         .iter()

@@ -14,9 +14,10 @@
 //! ([`countersigned`]). Both must be valid. The second signature changes only the envelope and the
 //! two hashes in the manifest that depend on it, so the first one stays valid.
 //!
-//! The statement of a bundle from a browser has a predicate type of its own and the predicate member
-//! `origin`, which must equal the manifest's `origin`. Its signature gives a status of its own, so
-//! code that requires [`SignatureStatus::SignedByThisHost`] or
+//! The statement of a bundle from a browser has a predicate type of its own and the predicate
+//! member `origin`, which must equal the manifest's `origin`. A signature with a trusted key then
+//! gives the status [`SignatureStatus::BrowserOrigin`] or [`SignatureStatus::BrowserOriginKnown`],
+//! so code that requires [`SignatureStatus::SignedByThisHost`] or
 //! [`SignatureStatus::SignedByKnown`] refuses the bundle.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
@@ -38,7 +39,7 @@ const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
 /// Name of the predicate member with the SHA-256 of the manifest. The hash is computed without the
 /// `files` entries of [`SIGNATURE_DEPENDENT`].
 const MANIFEST_SHA256: &str = "manifestSha256";
-/// Name of the member with the origin, in the predicate and in the manifest.
+/// Name of the member, in predicate and manifest, that states where the changes come from.
 const ORIGIN: &str = "origin";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -54,8 +55,8 @@ pub enum SignatureStatus {
     SignedByThisHost,
     /// A valid signature with a key that the site's settings list.
     SignedByKnown,
-    /// A valid signature with this host's key on contents that a browser uploaded. This host did not
-    /// see their code run.
+    /// A valid signature with this host's key on contents that a browser uploaded. This host did
+    /// not see their code run.
     BrowserOrigin,
     /// As [`SignatureStatus::BrowserOrigin`], with a key that the site's settings list.
     BrowserOriginKnown,
@@ -216,7 +217,8 @@ pub(crate) fn make_envelope(
     }
     let origin = match origin_in(&Json::from(manifest)) {
         Ok(origin) => origin,
-        // The writer never states an unknown origin; one is signed as the least trusted origin.
+        // The writer never states an unknown origin. If it did, the signature would
+        // state the least trusted one.
         Err(()) => Some(BundleOrigin::Browser),
     };
     let whole = attested_manifest_digest(&Json::from(manifest), &SIGNATURE_DEPENDENT)?;
@@ -247,8 +249,8 @@ pub(crate) fn make_envelope(
 /// `key` has signed is returned as it is.
 ///
 /// # Errors
-/// [`AttestationError`] unless every signature of the envelope is valid, and if two other hosts
-/// have signed it already.
+/// [`AttestationError`] if a signature of the envelope is not valid, or if two other hosts have
+/// signed it already.
 pub(crate) fn countersigned(bytes: &[u8], key: &HostKey) -> Result<Value, AttestationError> {
     let bad = |field| AttestationError::Envelope { field };
     let opened = opened(bytes, PAYLOAD_TYPE)?;

@@ -113,8 +113,8 @@ impl PublicKey {
 pub struct TrustedKeys {
     /// Public key of this host; `None` if the host has no key yet.
     pub host: Option<PublicKey>,
-    /// Ids ([`PublicKey::key_id`]) of the keys of other hosts, from the site's settings. An envelope
-    /// has its public key, so the id suffices to recognise the key.
+    /// Ids ([`PublicKey::key_id`]) of the keys of other hosts, from the site's settings. An
+    /// envelope contains its public key, so the id suffices to recognise the key.
     pub known: Vec<Sha256Hex>,
 }
 

@@ -41,7 +41,7 @@ pub struct ExecutionRecord {
     pub id: String,
     /// Command id, e.g. `wordpress.run-php`.
     pub command: String,
-    /// Arguments of the registry command, not of the process.
+    /// Arguments of `command`, not the command line of the process that it started.
     pub args: Vec<String>,
     /// Exit code; `None` if a signal killed the program.
     pub exit_code: Option<i32>,
@@ -53,7 +53,7 @@ pub struct ExecutionRecord {
     pub started_at: String,
     /// End time in RFC 3339, UTC, milliseconds.
     pub finished_at: String,
-    /// Phase of the run that executed the command: `workflow`, `agent` or `check`.
+    /// What executed the command, e.g. `workflow`, `agent`, `tool` (of the agent) or `check`.
     pub phase: String,
     /// Whether output is missing because it exceeded the output limit of the run or of the
     /// bundle.
@@ -96,7 +96,7 @@ pub struct BundleInputs {
     pub outcome: Outcome,
     /// Summary of the outcome in one sentence.
     pub summary: String,
-    /// Summary of the outcome as a code with parameters, for translation.
+    /// Summary of the outcome as a code with parameters, to show it in the reader's language.
     pub summary_detail: Option<RunSummary>,
     /// Whether a reviewer may approve the changes.
     pub approvable: Approvable,

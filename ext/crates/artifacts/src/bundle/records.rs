@@ -1,4 +1,5 @@
-//! Bundle files with one record per line: events, commands, observations and the two logs.
+//! Bundle files with one record per line (events, commands, observations) and the two files in
+//! `logs/`.
 //!
 //! Invariants: text is redacted before it is shortened. Output that arrived in pieces is redacted
 //! as a whole, so a secret split between two pieces is found. Cuts are at character boundaries

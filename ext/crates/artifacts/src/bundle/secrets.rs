@@ -34,7 +34,8 @@ pub fn find_secret(changes: &MountChanges, redactor: &Redactor) -> Option<Secret
         if let Some(finding) = redactor.find(&entry.path) {
             return Some(at(0, &finding));
         }
-        // Fast path for the usual case: the file contains no secret before or after the change.
+        // Usually the file contains no secret before or after the change. Then the patch, which is
+        // slower to make, is not searched.
         let blobs = [entry.change.before(), entry.change.after()];
         let blobs = blobs.into_iter().flatten().filter_map(Node::blob);
         let found: Vec<(&[u8], Finding)> = blobs

@@ -399,7 +399,8 @@ fn finish_manifest(
             .into_iter()
             .map(|file| (file.path, file.sha256.value))
             .collect();
-        // The signed file list includes the entry of the envelope without its hash.
+        // The signature covers this entry of the envelope, but not its hash, which depends on the
+        // signature. Until the envelope is made, the hash is zeros.
         manifest.files.push(entry(
             ATTESTATION_PATH,
             "attestation",

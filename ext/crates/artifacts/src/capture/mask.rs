@@ -52,7 +52,8 @@ pub fn write_mask<'p>(
             }
         }
     }
-    // Deepest directories first: creating an entry changes the times of its directory.
+    // Sets mode and times last, because creating an entry changes the times of its directory.
+    // Begins with the deepest directories, because a new mode may deny access to what is below.
     for path in directories.into_iter().rev() {
         let look = || -> Result<(), Errno> {
             let stat = tree.dir(named(path))?.own_stat()?;

@@ -1,7 +1,7 @@
 //! Difference between two changes of the same files. Does no I/O.
 //!
-//! If only one of the changes lists a path, the other left the path unchanged. The listed change
-//! records this unchanged state as the state before the run.
+//! Both begin from the same baseline. If only one of them lists a path, the other left the path as
+//! it is in the baseline, which is the state before the run in the listed change.
 
 use super::layer::has_below;
 use super::{Change, EntryChange, MountChanges, Node};

@@ -169,7 +169,7 @@ impl Baseline {
     }
 
     fn insert(&mut self, path: Vec<u8>, entry: Entry) -> Result<(), ComposeError> {
-        // No capture and no patch contains git metadata.
+        // Skips git metadata, which no capture and no patch contains either.
         if path.split(|byte| *byte == b'/').any(is_git_directory) {
             return Ok(());
         }

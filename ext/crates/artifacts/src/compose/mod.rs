@@ -238,7 +238,7 @@ fn inputs(
         completion_outcome: None,
         agent_result: None,
         transcript: None,
-        // No probe of this host ran in the browser.
+        // No isolation probe of this host ran in the browser.
         isolation: IsolationReport {
             schema: schema_id::ISOLATION_REPORT.to_owned(),
             level: IsolationLevel::None,

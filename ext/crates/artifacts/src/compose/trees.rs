@@ -75,8 +75,8 @@ fn write(
     }
 }
 
-/// Returns the entries after the upload; fails if a path of the upload is occupied, exists in
-/// another spelling, or cannot be deleted.
+/// Returns the entries after the upload. Fails if a path of the upload is taken by an entry of
+/// another type, exists in another spelling, or cannot be deleted.
 fn result(
     before: &BTreeMap<Vec<u8>, Entry>,
     upload: RootUpload,
@@ -104,7 +104,7 @@ fn result(
         for above in parents {
             match after.get(above) {
                 None => {}
-                // The directory is not empty any more, so it is no entry.
+                // Only empty directories are entries, and this one now contains a file.
                 Some(After::Entry(Entry::Directory)) => drop(after.remove(above)),
                 Some(_) => return Err(occupied(above)),
             }

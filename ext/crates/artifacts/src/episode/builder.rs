@@ -22,8 +22,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Bytes that the check of a trace's size reserves for the members outside the reset, the steps and
-/// the snapshots.
+/// Bytes that the check of a trace's size reserves for all members of the trace except the reset,
+/// the steps and the snapshots.
 const HEAD: u64 = 64 * 1024;
 
 /// Trace and files of an episode that has ended.

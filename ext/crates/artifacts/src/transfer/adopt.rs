@@ -85,8 +85,9 @@ impl<E: std::error::Error + 'static> AdoptError<E> {
 /// Stores the bundle of `run` with the signature of `key` after the one that it has. `check` gets
 /// the verified bundle before it is signed and decides whether this host vouches for it.
 ///
-/// A bundle that was taken over already has the status [`ImportStatus::Existing`](super::ImportStatus). A different bundle of the
-/// run is an error.
+/// If this host took over the bundle before, the status is
+/// [`ImportStatus::Existing`](super::ImportStatus). A different stored bundle of the run is an
+/// error.
 ///
 /// # Errors
 /// [`AdoptError`]; nothing is stored then.

@@ -5,8 +5,9 @@
 //! they declare, so this module requests raw entries and reads them with limits.
 //!
 //! Archives that two readers could interpret differently are refused: two names or sizes of a
-//! member, records that rename or reshape members (also for all members, PAX `g`), a directory with
-//! contents, a name prefix in a header without ustar format, data after the end of the archive.
+//! member, a name or size for all members (PAX `g`), PAX records by which some readers change the
+//! name or contents of a member, a directory with contents, a name prefix in a header without ustar
+//! format, data after the end of the archive.
 
 use super::members::{MAX_PATH, MAX_TOTAL, MemberSet, MembersError, shown, unreadable};
 use flate2::bufread::MultiGzDecoder;
@@ -38,7 +39,7 @@ const ATTRIBUTE_GROUPS: &[&[u8]] = &[
     b"SCHILY.acl.",
     b"SCHILY.xattr.",
 ];
-/// Place of the name prefix in a ustar header.
+/// Byte range of the name prefix in a ustar header.
 const PREFIX: std::ops::Range<usize> = 345..500;
 
 /// Name and size of a member that a GNU `L` or PAX `x` entry before the member states.

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{GUEST_SYSTEM, GuestPath};
 pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 /// Directory of must-use plugins in the guest.
 pub(super) const MUST_USE: &str = "/wordpress/wp-content/mu-plugins";
-/// Writable directories of every guest, below which a mount may lie.
+/// Directories of every guest at which no mount may lie; a mount may lie below them.
 const SCRATCH: &[&str] = &["/", "/home", "/home/agent", "/opt", "/tmp"];
 
 /// The two paths at which the guest has a mount.

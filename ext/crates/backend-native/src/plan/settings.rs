@@ -52,8 +52,9 @@ pub fn environment() -> BTreeMap<String, String> {
         ("GIT_TERMINAL_PROMPT", "0"),
         ("WP_CLI_DISABLE_AUTO_CHECK_UPDATE", "1"),
         ("WP_CLI_CACHE_DIR", "/tmp/.wp-cli-cache"),
-        // PHP advises the kernel to use huge pages for its memory, which leaves a quarter of the
-        // page faults. The seccomp filter refuses huge pages that the host has reserved.
+        // PHP advises the kernel to use huge pages for its memory, so only a quarter of the page
+        // faults occur. The seccomp filter refuses only pages of the host's reserved pool
+        // (MAP_HUGETLB).
         ("USE_ZEND_ALLOC_HUGE_PAGES", "1"),
     ]
     .into_iter()

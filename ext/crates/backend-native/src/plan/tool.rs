@@ -36,7 +36,7 @@ pub struct ToolPlan<'a> {
     pub host: &'a HostLayout,
     /// Host directory with the runner and the tool's files, shown at [`TOOL_FILES`].
     pub files: &'a str,
-    /// Directory of the call.
+    /// Directory that this call of the tool may use, if any.
     pub work: ToolWork<'a>,
     /// Resource limits of the guest.
     pub limits: Limits,

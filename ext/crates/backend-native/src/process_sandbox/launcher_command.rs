@@ -1,4 +1,4 @@
-//! From the launcher and its plan to the command that a wrapper gets.
+//! Makes the command that a process wrapper gets from the launcher and its plan.
 
 use super::HostCommand;
 use super::views::{system_links, views};

@@ -148,7 +148,7 @@ fn make_content(
     )?;
     match request.database {
         Database::Sqlite => {}
-        // WordPress connects to MariaDB by its own code.
+        // Only SQLite needs the drop-in: WordPress itself can connect to MariaDB.
         Database::MariaDb { .. } => return Ok(()),
     }
     let from = request

@@ -69,8 +69,8 @@ fn time(option: &str, given: Option<&str>) -> Result<Option<SystemTime>, ErrorBo
     given.map(read).transpose()
 }
 
-/// Walks the directories and collects bundles and files whose path contains the session id and
-/// whose modification time is between `from` and `until`.
+/// Walks the directories and collects bundles and files that were modified between `from` and
+/// `until` and whose path contains the session id, and bundles of the run with this id.
 struct Search<'a> {
     session: Option<&'a str>,
     from: Option<SystemTime>,

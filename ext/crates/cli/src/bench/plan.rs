@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Schema id of a matrix; may be absent.
+/// Schema id of a matrix; the member `schema` may be absent.
 const BENCHMARK_MATRIX: &str = "wp-codebox/benchmark-matrix/v1";
 /// Command whose results a matrix collects.
 const BENCH: &str = "wordpress.bench";
 /// Maximum number of combinations.
 const MAX_CELLS: usize = 256;
-/// Phases of a recipe's workflow.
+/// Phases of a recipe's workflow in which benchmark steps are searched.
 const PHASES: [&str; 3] = ["before", "steps", "after"];
 
 /// Part of the recipe that gets the values of a dimension.

@@ -150,7 +150,7 @@ fn invalid(detail: impl Into<String>) -> ClusterConfigError {
 }
 
 /// Writes the configuration with mode 0600. A reader sees the old or the new file. The process must
-/// be the owner of the state directory, because its supervisors read the file.
+/// run as the owner of the state directory, because the supervisors run as that user.
 pub(super) fn write(state: &StateDir, config: &ClusterConfig) -> Result<(), ClusterConfigError> {
     check(config)?;
     let failed = |source: io::Error| ClusterConfigError::Write { source };

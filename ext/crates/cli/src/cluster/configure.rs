@@ -69,7 +69,7 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     let settings = Settings::resolve(&args.paths)?;
     prepare_state(&settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    // Supervisors read the credentials as this user.
+    // Read the credentials as the owner of the state directory, as the supervisors will do.
     state.become_owner().map_err(|e| e.body())?;
     let hosts = announced(&config)?;
     let unseen = unseen(&config.nodes, &hosts)?;
@@ -106,7 +106,8 @@ fn announced(config: &ClusterConfig) -> Result<Vec<HostRecord>, ErrorBody> {
         submitter,
         run: new_run_id()?,
     };
-    // The id is new, so there is no record. A request without permission would fail.
+    // Only checks the permission to read records: the id is new, so no record is found, but without
+    // the permission the request fails.
     bus.record(&key).map_err(|e| e.body())?;
     let hosts = bus.hosts().map_err(|e| e.body())?;
     Ok(hosts.into_iter().map(|host| host.value).collect())

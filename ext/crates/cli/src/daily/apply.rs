@@ -166,8 +166,8 @@ fn chosen(changed: &[ChangedFile], files: &[String]) -> Result<Vec<String>, Erro
 }
 
 /// Returns the directories to change, by guest path of their mount: with `--to` the given directory
-/// for the only mount with approved files, else all directories that the run mounted. At least one
-/// of the mounted directories must contain the project of the current directory or lie below it.
+/// for the only mount with approved files, else all directories that the run mounted. Without
+/// `--to`, one of them must contain the project of the current directory or lie below it.
 fn targets(
     changed: &[ChangedFile],
     approved: &[String],

@@ -54,9 +54,9 @@ impl History {
     }
 
     /// Returns the run that the arguments name, else the last run of this directory that `wanted`
-    /// accepts. Runs of `up`, `shell`, `wp`, `php` and `test` only count if no other run is accepted
-    /// and they changed files: users start them to look at an earlier change. If no run is accepted,
-    /// returns the last run with a bundle.
+    /// accepts. Runs of `up`, `shell`, `wp`, `php` and `test` count only if they changed files and
+    /// no other run is accepted: users start them to look at an earlier change. If no run is
+    /// accepted at all, returns the last run with a bundle that is not one of these.
     pub(super) fn run(&self, args: &OfRunArgs, wanted: Wanted) -> Result<FoundRun, ErrorBody> {
         if let Some(reference) = &args.run {
             let sites = std::slice::from_ref(&self.site);

@@ -1,7 +1,7 @@
 //! Commands for a developer in a project directory: run an agent, look at its change, apply, undo.
 //!
-//! Every command here builds the arguments of another command (`run`, `boot`, `exec`) or calls the
-//! apply engine; none starts a guest by itself.
+//! `again` and `up` build the arguments of `run`; `shell`, `wp`, `php` and `test` start a sandbox,
+//! unless one of `up` runs, and use `exec`; `apply` and `undo` call the apply engine.
 
 mod again;
 mod apply;

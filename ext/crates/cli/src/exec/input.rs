@@ -128,7 +128,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Copies standard input in a separate thread, which runs until this process ends. A read error
-/// kills the program: after an end of file it would treat partial input as complete.
+/// kills the program: if it got an end of file instead, it would take partial input for complete.
 pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> {
     let copy = move || {
         if let Err(errno) = input.copy(tty) {

@@ -80,7 +80,7 @@ impl<'a> Branch<'a> {
     }
 
     /// Returns the commit at the tip if an earlier call made it from the same patch. That call may
-    /// have been killed before it answered, so the caller repeats it.
+    /// have been killed before it answered, so that the present call repeats it.
     pub(super) fn made_before(&self, request: &SiteCommit) -> Option<Committed> {
         let made = self.record.of(self.tip.as_ref()?)?;
         let same = made.manifest_sha256 == request.manifest_sha256

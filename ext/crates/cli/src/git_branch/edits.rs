@@ -189,7 +189,8 @@ fn check_places(tree: &Tree, edits: &Edits) -> Result<(), GitBranchError> {
 }
 
 /// Returns the prefix of all paths in a directory of the repository: its path with a slash at the
-/// end, or nothing for the root. Fails if the path is not plain.
+/// end, or nothing for the root. Fails if the path has an empty, `.` or `..` segment or a control
+/// character.
 fn prefix(directory: &str) -> Result<Vec<u8>, GitBranchError> {
     if directory.is_empty() {
         return Ok(Vec::new());

@@ -29,7 +29,8 @@ pub(super) enum GitBranchError {
         /// What has the invalid name, and the name.
         what: String,
     },
-    /// The branch exists, but this site did not make its last commit.
+    /// The branch exists, but this site did not make its last commit; or it is a symbolic
+    /// reference.
     #[error(
         "the branch {branch:?} exists, but this site did not make its last commit; rename, merge or delete that branch"
     )]

@@ -87,7 +87,7 @@ fn commit_in(
     if let Some(made) = branch.made_before(request) {
         return Ok(made);
     }
-    // The first preflight has no targets; from its result follow the files of the tree to copy.
+    // The first preflight has no targets; its result says which files of the tree to copy.
     // The second one compares these copies with the files that the run started from.
     let asked = PreflightRequest {
         approved_files: request.approved_files.clone(),

@@ -15,12 +15,13 @@ const LARGEST: u64 = 1024 * 1024;
 /// Files that name the branch that a work tree has checked out or is rebasing.
 const HEADS: [&str; 3] = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
 
-/// A repository that passed the checks.
+/// A git repository whose layout [`Repository::open`] has checked.
 pub(super) struct Repository {
     directory: PathBuf,
 }
 
-/// Settings of the repository that [`super::program`] copies to the private configuration.
+/// Settings of the repository. [`super::program`] copies them to the configuration of the private
+/// git directory with which it runs git.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Format {
     /// `sha1` or `sha256`.
@@ -264,7 +265,7 @@ mod tests {
         ] {
             assert!(read(&[bad]).is_err(), "{bad}");
         }
-        // A value that would add lines to the private configuration is dropped.
+        // A value with line breaks is dropped: it would add settings to the copied configuration.
         let odd = read(&["core.sharedrepository\n0\n[core]\nhooksPath = /x"]).unwrap();
         assert_eq!(odd.shared, None);
     }

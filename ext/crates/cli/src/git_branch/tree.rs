@@ -15,7 +15,7 @@ const SOMETHING: &str = "codebox-not-empty";
 /// Mode and object of a file in a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TreeFile {
-    /// `100644`, `100755`, `120000` or `160000` (a submodule).
+    /// `100644`, `100755` (executable), `120000` (symbolic link) or `160000` (submodule).
     pub mode: String,
     /// Hash of the object.
     pub object: String,

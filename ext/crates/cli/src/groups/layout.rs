@@ -80,7 +80,7 @@ fn put(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io:
     replace(path, write)
 }
 
-/// Replaces the paths of the files in the result by the error of [`write`].
+/// Puts the error of [`write`] into the result, in place of the paths of the written files.
 pub(super) fn note_failure(answer: &mut Map<String, Value>, root: &Path, e: &io::Error) {
     let message = format!(
         "the files of the fan-out cannot be written to {}: {e}",

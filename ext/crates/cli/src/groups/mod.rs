@@ -2,8 +2,8 @@
 //! `agent-sandbox-batch`, `agent-fanout`.
 //!
 //! Input and output have the same schemas as those of the WordPress abilities for such tasks. The
-//! crate `policy` defines the rules of groups. A group is a loop in this process: it has no stored
-//! state and ends with its caller.
+//! crate `policy` defines the rules of groups. This process runs a group and stores no state of it,
+//! so the group ends when the process ends.
 
 mod args;
 mod batch;

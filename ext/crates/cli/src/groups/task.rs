@@ -40,7 +40,7 @@ pub(super) fn preview(
         let seconds = value
             .as_u64()
             .ok_or_else(|| wrong("preview_hold_seconds", "a whole number of seconds"))?;
-        // As in the ability, 0 means that no preview is held.
+        // As in the input of the WordPress abilities, 0 seconds means no preview.
         if seconds > 0 && wanted.preview_hold.is_none() {
             wanted
                 .preview_hold_seconds

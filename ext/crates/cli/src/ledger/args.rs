@@ -153,7 +153,9 @@ pub(crate) struct VerifyArgs {
 /// Format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
+    // The values have plain comments: with doc comments clap would print the long help of every
+    // option.
+    //
     // One entry in JSON per line.
     #[default]
     JsonLines,

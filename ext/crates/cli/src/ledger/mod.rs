@@ -182,7 +182,8 @@ fn head(text: &str) -> Result<Head, ErrorBody> {
 
 fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
     let ledger = existing(&args.place)?;
-    // On a terminal this writer shows control characters; the entries have none.
+    // On a terminal this writer escapes control characters. That changes nothing here: the
+    // entries contain none.
     let mut out = BufWriter::new(json_output());
     let written = match args.format {
         FormatArg::JsonLines => ledger.export_json_lines(&mut out),
@@ -194,7 +195,7 @@ fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
     // prevents that.
     let (_, _) = out.into_parts();
     match flushed {
-        // The exit status follows from the state of standard output.
+        // `lost` records the failed write, from which the exit status follows at the end.
         Err(LedgerError::Export { source }) => {
             output::Output::lost(&source);
             Ok(())
@@ -255,7 +256,7 @@ fn now() -> UnixMillis {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // A time that does not fit is after the year 9999, which the ledger refuses.
+    // A time that does not fit into u64 is after the year 9999; the ledger refuses such times.
     UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 

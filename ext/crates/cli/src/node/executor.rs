@@ -128,8 +128,8 @@ impl NodeExecutor {
         let values = self.secrets(record, &task)?;
         let site = format!("{}-{}", key.submitter, record.epoch);
         let node = NodeSettings {
-            // The epoch makes the site differ from that of an earlier claim of the same run, which
-            // may have left its directory on this node.
+            // The epoch (number of the claim) makes the site name unique: an earlier claim of the
+            // same run may have left its directory on this node.
             site: SiteId::new(&site)
                 .map_err(|e| Trouble::Host(ErrorBody::new(ErrorCode::Internal, e.to_string())))?,
             mode: RunMode::Attached,

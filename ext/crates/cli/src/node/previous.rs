@@ -1,5 +1,5 @@
 //! Lock of a node's state directory, and the id of the process that held the lock before. That
-//! process is dead, so this one does not wait until its entry in the cluster expires.
+//! process is dead, so its entry in the cluster can be replaced without waiting until it expires.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::File;
@@ -13,7 +13,7 @@ const FILE: &str = "node";
 /// Largest size of that file in bytes.
 const MOST: u64 = 256;
 
-/// The lock of the state directory's node.
+/// Lock that lets only one process be the node of a state directory.
 #[derive(Debug)]
 pub(super) struct NodeLock {
     previous: Option<String>,

@@ -80,8 +80,8 @@ fn document(result: &RunResult) -> Option<Value> {
     (document["schema"] == schema_id::TEST_RESULTS).then_some(document)
 }
 
-/// Merges the results of all shards. The document has the sums of their counts, and each suite and
-/// failure once, in the order of the shards.
+/// Merges the results of all shards. The document has the sums of their counts, and the suites and
+/// failures of all shards, in the order of the shards.
 pub(super) fn merged(shards: &[Shard], duration_ms: u64) -> Value {
     let documents = || shards.iter().filter_map(|shard| shard.document.as_ref());
     let summary: Map<String, Value> = COUNTS
@@ -128,8 +128,8 @@ pub(super) fn merged(shards: &[Shard], duration_ms: u64) -> Value {
     all
 }
 
-/// Returns the error of a run that is not successful: that of the first sandbox without results, or
-/// that tests failed.
+/// Returns the error of the whole command: that of the first sandbox whose run failed, else that
+/// tests failed or none ran; `None` if all tests passed.
 pub(super) fn failure(shards: &[Shard], merged: &Value) -> Option<ErrorBody> {
     if let Some(error) = shards.iter().find_map(|shard| shard.error.clone()) {
         return Some(error);

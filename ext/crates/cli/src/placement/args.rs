@@ -17,7 +17,9 @@ const HEADING: &str = "Placement";
 /// Where runs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
-    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
+    // The values have plain comments: with doc comments clap would print the long help of every
+    // option.
+    //
     // This host.
     Host,
     // A host of the cluster.

@@ -128,8 +128,9 @@ impl ClusterPlacer {
                 failed.get_or_insert(error);
             }
         };
-        // A garbage collection that read the records before this run had one may remove the run's
-        // objects, but only within `REMOVAL_WINDOW`. So upload missing ones once after that time.
+        // A garbage collection that began before this run had a record may remove the run's
+        // objects, but only within `REMOVAL_WINDOW`. So check once after that time, and upload
+        // missing ones.
         let (began, mut unconfirmed) = (Instant::now(), Some(upload));
         let ended = follow(
             bus,

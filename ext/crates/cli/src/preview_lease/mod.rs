@@ -26,9 +26,9 @@ use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, st
 const PREVIEW_LEASE: &str = "wp-codebox/preview-lease/v1";
 /// Maximum size of a lease file, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-/// Time limit for a reply; a snapshot of several gigabytes delays one.
+/// Time limit for a reply. A sandbox that stores a snapshot of several gigabytes replies late.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pages in which the journal of an ended run is read.
+/// Maximum number and size of the events of one page when the journal of an ended run is read.
 const PAGE: PageLimits = PageLimits {
     count: 1000,
     bytes: 4 * 1024 * 1024,
@@ -91,7 +91,7 @@ fn id_of(bytes: &[u8]) -> Result<String, ErrorBody> {
         .ok_or_else(|| invalid("it has no lease_id; name the lease with --lease-id"))
 }
 
-/// Returns the last record of a preview in the journal of a run; null if it has none.
+/// Returns the data of the last event about a preview in the journal of a run; null without one.
 fn recorded(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
     let mut last = Value::Null;
     let mut after = 0;

@@ -33,7 +33,7 @@ pub(crate) enum ProjectError {
         #[source]
         source: io::Error,
     },
-    /// The path is not valid UTF-8, which mounts and their records require.
+    /// The path is not valid UTF-8, so it cannot be stored in the JSON of a run request.
     #[error("the path {directory} is not valid UTF-8")]
     NotUtf8 {
         /// Path with replacement characters.

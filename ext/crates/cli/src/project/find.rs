@@ -81,7 +81,8 @@ fn search<'p>(levels: &[&'p Level]) -> Result<Option<(&'p Level, Found)>, Projec
             Role::Collection => None,
             Role::Container => continue,
             Role::CorePart => return Err(whole_site(level)),
-            // A directory around a site is not a project: it contains the site's secrets.
+            // End the search: a core is not a project, and the directories around a site contain
+            // its secrets.
             Role::Core => break,
         };
         if let Some(code) = code {

@@ -27,7 +27,8 @@ impl Folder {
         open(path, flags, Mode::empty()).map(|directory| Self { directory })
     }
 
-    /// Returns the names in the directory, sorted. Names that are not UTF-8 are omitted.
+    /// Returns the names of the first [`MAX_ENTRIES`] entries of the directory, sorted. Names that
+    /// are not UTF-8 are omitted.
     pub(super) fn names(&self) -> Vec<String> {
         let Ok(entries) = Dir::read_from(&self.directory) else {
             return Vec::new();

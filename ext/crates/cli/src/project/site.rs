@@ -21,7 +21,7 @@ const THEMES: &str = "themes";
 const MU_PLUGINS: &str = "mu-plugins";
 
 /// Function of a directory in a site. If a directory has different roles by its real path and by
-/// the user's path, the greater one counts.
+/// the user's path, the one that is later in this list counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
     /// No known function in a site: the directory can be a project.
@@ -38,8 +38,8 @@ pub(super) enum Role {
     Core,
 }
 
-/// Returns the role of a directory: the greater one of those by its real path and by the path of
-/// the user.
+/// Returns the role of a directory: of the roles by its real path and by the user's path, the one
+/// that is later in [`Role`].
 pub(super) fn role(level: &Level) -> Role {
     role_of(&level.real).max(role_of(&level.shown))
 }

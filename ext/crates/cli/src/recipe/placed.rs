@@ -1,5 +1,5 @@
-//! Checks whether a recipe can run on a node of a cluster: it must not need a version or an
-//! extension of PHP.
+//! Checks whether a recipe can run on a node of a cluster: it must not require a certain version of
+//! PHP or name PHP extensions.
 //!
 //! `validate` compares a recipe with the PHP of this host. The guests of a placed run have the PHP of
 //! a node, which this host does not know. Fields of the run itself, such as a preview, are refused
@@ -8,7 +8,7 @@
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::Recipe;
 
-/// Fails if the recipe needs a version or an extension of PHP.
+/// Fails if the recipe requires a certain version of PHP or names PHP extensions.
 ///
 /// # Errors
 /// `wp_codebox_placement_unsupported` with the name of the field.

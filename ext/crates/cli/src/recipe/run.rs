@@ -189,8 +189,8 @@ pub(crate) fn execute(
     if request.placement.is_some() {
         placed::check(recipe)?;
     }
-    // Allow the hosts that the agent's preset needs only in a policy derived from the recipe: a
-    // policy that the user gave stays unchanged.
+    // Add the hosts that the agent's preset needs, but only to a policy that was derived from the
+    // recipe: a policy that the user gave stays unchanged.
     let preset = preset::of(&request)?.filter(|_| looked.policy.is_none());
     if let (Some(preset), Some(policy)) = (&preset, &mut request.policy) {
         preset::open_network(preset, policy);
@@ -239,7 +239,8 @@ fn asked<'a>(
     })
 }
 
-/// Result of verifying a bundle, and the error for the run if the recipe requires a valid bundle.
+/// Result of verifying a bundle. `verdict` is the error of the recipe if the recipe requires a
+/// valid bundle and this one is not valid.
 struct Verified {
     document: Value,
     verdict: Option<ErrorBody>,

@@ -100,7 +100,8 @@ fn chosen(input: &Map<String, Value>, args: &AgentArgs) -> Result<Map<String, Va
         }
         input.insert("agent_command".to_owned(), line.as_str().into());
     }
-    // The author of a recipe does not choose where a model's key is sent.
+    // The author of a recipe must not choose where a model's key is sent: a recipe that names a
+    // model needs the caller's `--model`, too.
     let named = ["model", "provider"]
         .iter()
         .find(|name| input.contains_key(**name));

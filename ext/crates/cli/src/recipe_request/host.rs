@@ -33,7 +33,8 @@ pub(crate) struct Host {
     directory: PathBuf,
     paths: RunPaths,
     facts: HostFacts,
-    /// Content of the parent site by name of the seed that selects it.
+    /// Content that was read from the site at `paths.wordpress`, by the name of the site seed that
+    /// selects it.
     parent: RefCell<BTreeMap<String, Result<String, String>>>,
 }
 

@@ -1,4 +1,5 @@
-//! Reads content of the parent site for site seeds, with a PHP program that runs no code of the site.
+//! Reads content of the parent site (the WordPress site on this host) for site seeds, which are
+//! parts of its content that a guest gets. The PHP program that reads it runs no code of the site.
 
 use serde_json::{Map, Value, json};
 use std::io::Write;

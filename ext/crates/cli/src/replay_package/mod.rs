@@ -25,7 +25,7 @@ const REPLAYABLE_SITE: &str = "wp-codebox/replayable-wordpress-site/v1";
 const RESULT_ENVELOPE: &str = "wp-codebox/artifact-result-envelope/v1";
 /// Maximum size of a snapshot, in bytes.
 const MAX_SNAPSHOT: usize = 64 * 1024 * 1024;
-/// Name of the command, and the operation in the envelope.
+/// Name of the command, also the value of `operation` in the output.
 const COMMAND: &str = "materialize-replay-package";
 
 /// Whether the package was written.
@@ -147,7 +147,7 @@ fn pretty(document: &Value) -> Vec<u8> {
     text
 }
 
-/// Returns the files that the digest covers, in the order of the digest.
+/// Returns the files that the manifest's `contentDigest` covers, in the order of that digest.
 fn members(site: &Site, snapshot: Vec<u8>) -> Vec<Member> {
     let limitations: Vec<Value> = site
         .limitations
@@ -221,7 +221,7 @@ fn place(output: &Path, manifest: &Value, members: &[Member]) -> Result<Written,
         // Temporary directories are private to their user; a package is an ordinary directory.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
         fs::rename(directory.path(), &full)?;
-        // Nothing is left to remove at the temporary name.
+        // Do not remove the temporary directory on drop: the rename has moved it.
         let _ = directory.keep();
         Ok(())
     };

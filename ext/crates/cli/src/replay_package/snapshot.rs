@@ -98,7 +98,7 @@ fn options(snapshot: &Value) -> Map<String, Value> {
     found
 }
 
-/// Returns a step for each file with content.
+/// Returns a blueprint step for each file whose content the snapshot has.
 fn files(snapshot: &Value, limitations: &mut Vec<(&'static str, String)>) -> Vec<Value> {
     let rows = match &snapshot["files"] {
         Value::Array(rows) => rows.as_slice(),
@@ -191,7 +191,7 @@ fn site_options(
     (!kept.is_empty()).then(|| json!({"step": "setSiteOptions", "options": kept}))
 }
 
-/// Notes the content of the database that the blueprint does not contain.
+/// Adds a limitation for each kind of database content that the blueprint does not set up.
 fn content(snapshot: &Value, limitations: &mut Vec<(&'static str, String)>) {
     let types = snapshot["postTypes"].as_array().into_iter().flatten();
     let posts: u64 = types.filter_map(|row| row["count"].as_u64()).sum();

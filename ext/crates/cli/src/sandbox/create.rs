@@ -191,7 +191,7 @@ impl ValidatedSandbox {
     }
 
     /// Starts the sandbox and returns when its run exists, long before it is ready. The calling
-    /// process already is the owner of the state directory.
+    /// process must run as the owner of the state directory.
     ///
     /// # Errors
     /// The error of the supervisor if it refused the run. If the supervisor ended without an answer,

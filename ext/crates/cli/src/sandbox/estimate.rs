@@ -126,7 +126,8 @@ fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>
     (Basis::Limits, Vec::new())
 }
 
-/// Returns the medians of the measured costs; null when there are too few runs.
+/// Returns the medians of the measured costs, with the CPU time scaled to `wall_ms`; null when
+/// there are too few runs.
 fn measured(costs: &[Cost], wall_ms: u64) -> Value {
     if costs.len() < FEWEST {
         return Value::Null;

@@ -10,8 +10,9 @@ use wp_codebox_routing::{Capabilities, HostRecord, decide};
 /// Maximum number of reasons in the error.
 const REASONS: usize = 20;
 
-/// Refuses a profile that is pinned to another extension, or that places or routes sandboxes in a
-/// way that this host does not meet. The rules are those of a service whose only host is this one.
+/// Refuses a profile that requires another extension (system that runs sandboxes) than `native`, or
+/// whose placement and routing rules this host does not meet. The rules are those of a service
+/// whose only host is this one.
 pub(super) fn check(profile: &Profile) -> Result<(), ErrorBody> {
     let internal = |error: InvalidId| ErrorBody::new(ErrorCode::Internal, error.to_string());
     let architecture = ArchitectureName::new(std::env::consts::ARCH).map_err(internal)?;

@@ -19,7 +19,8 @@ pub(super) fn snapshots(
     let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
     let (rows, damaged) = match of {
         None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
-        // With a sandbox damaged snapshots are omitted: their sandbox is unknown.
+        // The list of one sandbox omits damaged snapshots: it is unknown which sandbox they are
+        // from.
         Some(run) => (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new()),
     };
     Ok(json!({

@@ -22,7 +22,7 @@ use wp_codebox_runtime::{
 };
 use wp_codebox_service::{Actor, Host, Page, ProfileDocument};
 
-/// Events on one page of a journal.
+/// Maximum number and size of the events that are read from a journal at once.
 const EVENTS: PageLimits = PageLimits {
     count: 500,
     bytes: 4 * 1024 * 1024,
@@ -54,7 +54,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Opens the state directory. The calling process already is its owner.
+    /// Opens the state directory. The calling process must run as its owner.
     ///
     /// # Errors
     /// `wp_codebox_state_dir_invalid`.

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Real paths of the directories below which a caller may name a directory. Without any, a caller
-/// can name none; the directory that a profile names needs no root, because its operator wrote it.
+/// Real paths of the directories below which a caller may name a directory; without any, a caller
+/// can name no directory. A directory that a profile names need not be below one of them, because
+/// the operator of this machine wrote the profile.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceRoots(Vec<PathBuf>);
 

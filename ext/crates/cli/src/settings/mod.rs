@@ -1,6 +1,7 @@
-//! Settings of this host, mostly paths. The value of each comes from the first of: flag,
-//! environment variable, configuration file, a place where this program finds the file, built-in
-//! default.
+//! Settings of this host, mostly paths. The value of each comes from the first of these that has
+//! one: flag, environment variable, configuration file, search of the usual places, built-in
+//! default. Exception: a WordPress site around the current directory precedes the configuration
+//! file.
 
 mod config;
 mod file;
@@ -105,7 +106,7 @@ pub(crate) struct Settings {
     pub guest_ids: Option<String>,
     pub agents_dir: Option<PathBuf>,
     pub browser: Option<PathBuf>,
-    /// What happens to a recipe that no WordPress of this host fits.
+    /// What to do if no WordPress of this host has the version that a recipe asks for.
     pub wp_fallback: WpFallback,
     /// All values with their origins, in the order in which `wp-codebox config` prints them.
     chosen: Vec<Chosen>,

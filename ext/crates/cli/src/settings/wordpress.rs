@@ -14,9 +14,9 @@ const LATEST: &str = "latest";
 
 impl Settings {
     /// Resolves the settings for a command that starts guests: creates the default state directory
-    /// if it is missing, and chooses a WordPress core with the wanted version. The core is the one
-    /// that a setting names, else that of the site around the current directory, else a cached one.
-    /// If there is none, the latest release is installed into the cache.
+    /// if it is missing, and chooses a WordPress core with the wanted version, as
+    /// [`Self::fitting`] does. If there is none and no version is wanted, the latest release is
+    /// installed into the cache.
     ///
     /// # Errors
     /// `wp_codebox_config_invalid` or `wp_codebox_state_dir_invalid` if a setting cannot be used;
@@ -54,10 +54,10 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the WordPress core with the wanted version, without installing one: the one that a
-    /// setting names, else that of the site around the current directory, else a cached one. `None`
-    /// and `latest` accept any version; `7.1` accepts 7.1.1; `trunk`, `nightly` and `beta` accept
-    /// pre-releases.
+    /// Returns the WordPress core with the wanted version, without installing one: the one that an
+    /// option or environment variable names, else that of the site around the current directory,
+    /// else that of the configuration file, else a cached one. `None` and `latest` accept any
+    /// version; `7.1` accepts 7.1.1; `trunk`, `nightly` and `beta` accept pre-releases.
     pub(crate) fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
         let wanted = wanted.filter(|wanted| *wanted != LATEST);
         let fits = |directory: &&Path| {
@@ -76,8 +76,8 @@ impl Settings {
         }
     }
 
-    /// Returns the WordPress core whose version is nearest to the wanted one: the one that a setting
-    /// names, else the newest cached one that is not newer, else the oldest newer one.
+    /// Returns the WordPress core that an option or environment variable names, else the cached one
+    /// with the nearest version: the newest one that is not newer than `wanted`, else the oldest.
     pub(crate) fn nearest(&self, wanted: &str) -> Option<PathBuf> {
         if let Some(named) = self.named() {
             return Some(named.to_owned());
@@ -105,7 +105,8 @@ impl Settings {
     }
 
     /// Completes the setting if neither flag nor environment names a WordPress: with the site
-    /// around the current directory, else, only for display, with a cached core.
+    /// around the current directory, else with the value of the configuration file, else, only for
+    /// display, with a cached core.
     pub(super) fn find_wordpress(&mut self, chosen: &mut [Chosen]) {
         let mut rows = chosen.iter_mut();
         let Some(row) = rows.find(|row| row.setting == Setting::Wordpress) else {

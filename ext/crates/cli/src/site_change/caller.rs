@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, MAX_FRAME_BYTES, SiteChangeMessage, SiteChangeRequest,
 };
 
-/// Descriptor of the frame socket.
+/// Descriptor of the frame socket, over which this process and the extension exchange messages.
 const SOCKET: i32 = 3;
 /// Maximum length of the line with which the caller answers, in bytes.
 const LINE: u64 = 64;

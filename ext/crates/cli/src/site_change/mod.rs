@@ -133,8 +133,8 @@ impl Place {
         let change = match applying::apply(&self.journal, approved, &self.php) {
             Ok(change) => change,
             Err(error) => {
-                // Ignore an error here: then the record of the trial stays, and the `undo_trial`
-                // of the next change finds that nothing was applied.
+                // Ignore an error of removing the record of the trial (a change that may be rolled
+                // back): the next change finds the record, and that nothing was applied.
                 let _ = end_trial();
                 return Err(error);
             }

@@ -213,7 +213,7 @@ mod tests {
         };
         let of = |body| Seen::Answer { status: 200, body };
         let gone = Seen::NoAnswer("no connection");
-        // A client error other than 404, such as 401, is neither a failure before nor after.
+        // A page with a client error other than 404, such as 401, counts as working.
         for (before, after, worse) in [
             (text(200), text(200), false),
             (text(200), text(500), true),

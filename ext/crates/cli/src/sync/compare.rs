@@ -33,9 +33,9 @@ pub(super) struct Sides {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// The local file is newer and is copied into the sandbox.
+    /// Only the local file changed: it is copied into the sandbox, or deleted there.
     Push,
-    /// The file in the sandbox is newer and is copied to the local directory.
+    /// Only the file in the sandbox changed: it is copied to the local directory, or deleted there.
     Pull,
     /// The file has changed locally and in the sandbox; the user must decide.
     Conflict,
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn first_sync_compares_the_local_file_with_the_initial_content_of_the_file_in_the_sandbox() {
-        // `began` has the files that changed in the sandbox; `None`: it did not exist at the start.
+        // `began` has the files that changed in the sandbox; `None`: no such file at the start.
         let sides = Sides {
             base: Files::new(),
             local: files(&[("a", "1"), ("b", "2"), ("c", "9"), ("d", "1")]),

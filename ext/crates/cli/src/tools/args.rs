@@ -83,7 +83,9 @@ pub(crate) struct RemoveArgs {
 /// Process wrapper of the runner on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Wrapper {
-    // Plain comments: if a value has a doc comment, clap prints the long help of every option.
+    // The values have plain comments: with doc comments clap would print the long help of every
+    // option.
+    //
     // The runner alone isolates the module.
     None,
     // A namespace sandbox.

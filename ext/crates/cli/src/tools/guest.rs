@@ -145,7 +145,7 @@ fn mounts(plan: &LaunchPlan) -> Vec<String> {
 }
 
 /// Makes the guest's user the owner of the files. Not necessary if the guest has the uid of this
-/// process, or if a process without root starts it under another uid: that one copies the files.
+/// process, or if a spawner without root starts the guest: such a spawner copies the files.
 fn own_files(scratch: &Scratch, identity: &GuestIdentity) -> Result<(), ErrorBody> {
     match identity.spawner() {
         Some(spawner) if identity.store().is_none() => scratch.give_to(spawner.id()),

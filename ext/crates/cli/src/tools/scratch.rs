@@ -37,8 +37,8 @@ struct Work {
 }
 
 impl Scratch {
-    /// Copies the tool's files and the directory. They are copies, because inside a wrapper's user
-    /// namespace root may not read the files of the state directory's owner.
+    /// Copies the tool's files and the directory. The tool's files are not used in place, because
+    /// root inside a wrapper's user namespace may not read files of the state directory's owner.
     pub fn make(
         tool: &RegisteredTool,
         compiled: &Path,

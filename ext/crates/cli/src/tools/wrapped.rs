@@ -64,8 +64,8 @@ fn start(wrapped: &WrappedCommand, input: String) -> Result<Ended, ErrorBody> {
         .spawn()
         .map_err(fail)?;
     let stdin = child.stdin.take();
-    // In a thread of its own: a tool may print more than a pipe holds before it reads. A tool that
-    // does not read its input closes the pipe, which is no error.
+    // Write in a separate thread: a tool may print more than a pipe can buffer before it reads its
+    // input. A tool that does not read its input closes the pipe, which is no error.
     let writer = std::thread::spawn(move || {
         if let Some(mut stdin) = stdin {
             let _ = stdin.write_all(input.as_bytes());

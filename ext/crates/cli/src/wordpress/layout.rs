@@ -5,8 +5,8 @@
 
 use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES};
 
-/// Files of a core that the template builder does not need: the licence, and the empty pages that
-/// prevent listings.
+/// Core files in addition to [`CORE_FILES`], which guests do not need: the licence, and the empty
+/// pages that prevent directory listings.
 const FURTHER_FILES: [&str; 4] = [
     "license.txt",
     "wp-content/index.php",

@@ -79,7 +79,8 @@ pub fn pack(
 /// Packs files into one layer, each under a name of its own; all get mode 0644.
 ///
 /// # Errors
-/// As [`pack_to`]. The names must be sorted and different, as [`LayerError::Damaged`] says.
+/// As [`pack_to`]; also [`LayerError::Damaged`] unless the names are distinct and in ascending
+/// order.
 pub fn pack_files(files: &mut [(String, File)], temporary: &Path) -> Result<Layer, LayerError> {
     let written = |e| failed("written", e);
     let file = tempfile::tempfile_in(temporary).map_err(|e| failed("created", e))?;

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, scan_tree};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Entries of a directory that its layer contains, and limits of the layer.
+/// Which entries of a directory its layer contains.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Entries {
     /// All entries.

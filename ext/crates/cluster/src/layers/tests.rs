@@ -15,7 +15,7 @@ use trees::{Random, Tree, read_tree, write_tree};
 use wp_codebox_artifacts::{CaptureLimits, Dir};
 use wp_codebox_contracts::{ErrorCode, Sha256Hex};
 
-/// Cases of a property test.
+/// Number of random cases of each property test.
 const CASES: u64 = 60;
 
 fn temporary() -> tempfile::TempDir {
@@ -131,8 +131,8 @@ fn special_files_set_id_bits_and_mount_points_are_refused_with_their_path() {
     std::fs::create_dir(source.join("d")).unwrap();
     let file = source.join("d/run");
     std::fs::write(&file, "x").unwrap();
-    // Controls: the directory without them, and with a set-group-id directory, which only decides
-    // about the group of new files.
+    // Controls: the directory without special files and set-id bits, and with a set-group-id
+    // directory, whose bit only decides about the group of new files.
     packed(source).unwrap();
     std::fs::set_permissions(source.join("d"), PermissionsExt::from_mode(0o2755)).unwrap();
     packed(source).unwrap();

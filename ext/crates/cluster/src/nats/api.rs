@@ -202,7 +202,7 @@ impl Connection {
         }))
     }
 
-    /// Returns the subjects of a stream's messages that match a filter, with their numbers.
+    /// Returns the subjects of a stream that match a filter, each with its number of messages.
     pub(super) async fn subjects(
         &self,
         stream: &str,

@@ -326,7 +326,7 @@ fn drive(runtime: &Runtime, client: &Client, stopped: oneshot::Receiver<()>) {
     });
 }
 
-/// What the events of the client change.
+/// State that the events of the client change.
 struct Observer {
     lost: watch::Sender<u64>,
     refusals: broadcast::Sender<String>,

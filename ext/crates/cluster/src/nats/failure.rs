@@ -118,7 +118,7 @@ pub(super) enum CallError {
     /// The server answered with an error.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The answer has another form.
+    /// The answer does not have the expected form.
     #[error("the answer of the message server cannot be read: {detail}")]
     Form {
         /// What is wrong with it.

@@ -219,8 +219,8 @@ pub struct NatsOptions {
 }
 
 impl NatsOptions {
-    /// Joins the options. `authorities` is the PEM of the certificates to trust instead of the
-    /// system's; with it, `nats://` addresses use TLS, too.
+    /// Checks and combines the options. `authorities` is the PEM of the certificates to trust
+    /// instead of the system's; with it, `nats://` addresses use TLS, too.
     ///
     /// # Errors
     /// [`OptionsError::Address`] without an address, or for an address of another machine without

@@ -6,9 +6,10 @@
 //!   Each party can therefore let the JSON of an answer arrive at the others, so every reader checks
 //!   form and origin of a message, and announcements of records are hints only. Consumers and direct
 //!   reads deliver the bare content of messages, so only the operator has these.
-//! - A reply of up to one message to each request that a party received needs no right of its own
-//!   (`allow_responses`). A party may publish to none of the subjects that it subscribes to:
-//!   otherwise it could send itself a request, and so reply to any subject.
+//! - With `allow_responses`, a party needs no right of its own to send one message in reply to each
+//!   request that it received, to the subject that the request names. A party may therefore publish
+//!   to none of the subjects to which it subscribes: otherwise it could send itself a request, and
+//!   so reply to any subject.
 
 use super::layout;
 use super::options::Party;

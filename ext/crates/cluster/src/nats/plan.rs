@@ -22,15 +22,15 @@ pub(super) const OVERHEAD: usize = 4096;
 /// Bounds of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of messages in each queue.
+    /// Maximum number of messages in each queue.
     pub queue_messages: u64,
-    /// Bytes of the messages of each submitter.
+    /// Maximum size of the messages of each submitter together, in bytes.
     pub task_bytes: u64,
-    /// Bytes of the records of each submitter.
+    /// Maximum size of the records of each submitter together, in bytes.
     pub record_bytes: u64,
-    /// Bytes of the objects of each submitter.
+    /// Maximum size of the objects of each submitter together, in bytes.
     pub objects_bytes: u64,
-    /// Bytes of one object.
+    /// Maximum size of one object in bytes.
     pub object_bytes: u64,
 }
 
@@ -55,7 +55,7 @@ pub enum Shrink {
     Allow,
 }
 
-/// What a cluster has.
+/// Streams, consumers and limits that a cluster shall have.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Number of servers that store each message: 1, 3 or 5.
@@ -66,7 +66,8 @@ pub struct Setup {
     pub submitters: Vec<SubmitterName>,
     /// Bounds.
     pub limits: Limits,
-    /// Time in which a node answers a message or says that it works; then another one gets the message.
+    /// Time within which a node must answer a message or report that it still works on it. After
+    /// that, the server delivers the message to another node.
     pub answer_wait: Duration,
     /// Whether bounds may become lower.
     pub shrink: Shrink,
@@ -86,7 +87,7 @@ pub(super) struct Part {
     pub stream: Option<String>,
     /// Settings.
     pub config: Map<String, Value>,
-    /// Settings that are bounds: they may become higher.
+    /// Settings that are bounds: they may become higher, but lower only with [`Shrink::Allow`].
     pub bounds: &'static [&'static str],
     /// Settings that cannot change.
     pub fixed: &'static [&'static str],

@@ -26,10 +26,11 @@ pub(super) const LARGEST_HOST: u64 = 16 * 1024;
 /// they make two seconds.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1024);
-/// Number of ranges of a stream that are read at the same time, and the size of a small one.
+/// A range of message numbers is read in up to `AT_ONCE` parts at once, each of at least `PART`
+/// numbers.
 const AT_ONCE: u64 = 32;
 const PART: u64 = 16;
-/// Numbers of a stream that are read in a row.
+/// Number of message numbers that one call of [`read`] in [`ended`] covers.
 const IN_A_ROW: u64 = 16 * 1024;
 
 /// Returns the record with this key.
@@ -177,8 +178,8 @@ struct Range {
     is_partial: bool,
 }
 
-/// Returns the records that changed after a revision, of at most `most` changes. A record that another
-/// program wrote does not hide the others; [`get`] reports it.
+/// Reads at most `most` changes after a revision, and returns the submitter's records that they
+/// changed. A record that another program wrote does not hide the others; [`get`] reports it.
 pub(super) async fn changed(
     connection: &Connection,
     of: &SubmitterName,
@@ -197,7 +198,7 @@ pub(super) async fn changed(
     })
 }
 
-/// Returns the runs whose end is stored for longer than `age`. Both times are of the server.
+/// Returns the runs whose end was stored more than `age` ago, by the clock of the server.
 pub(super) async fn ended(
     connection: &Connection,
     of: &SubmitterName,

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Asks; fails at once if no process has registered for the run.
+/// Sends a request for secrets; fails at once if no process has registered for the run.
 pub(super) async fn ask(
     connection: &Connection,
     key: &RunKey,
@@ -32,7 +32,7 @@ pub(super) async fn ask(
     }
 }
 
-/// The registration of a function; its task ends when it is dropped.
+/// The registration of a function; dropping this value ends the task that calls the function.
 struct Registered {
     _connection: Arc<Connection>,
     _task: Task,

@@ -68,7 +68,7 @@ impl SetupError {
     }
 }
 
-/// Creates what does not exist and changes what differs. What it does not name stays as it is.
+/// Creates what does not exist and changes what differs. What `wanted` does not name stays.
 ///
 /// # Errors
 /// [`SetupError`]; a setup that fails on the way is continued by the next one.
@@ -113,7 +113,7 @@ fn check(wanted: &Setup) -> Result<(), SetupError> {
     if wanted.capabilities.is_empty() {
         return invalid("a cluster needs at least one capability");
     }
-    // The server reads its numbers as signed ones.
+    // The server reads limits as signed 64-bit numbers.
     if bounds.iter().any(|bound| *bound == 0 || *bound > 1 << 62) {
         return invalid("each limit must be from 1 to 2^62");
     }
@@ -125,7 +125,7 @@ fn check(wanted: &Setup) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// What to do with a part.
+/// What to do with a stream or consumer.
 enum Step {
     Create(Part),
     Update(Part, Map<String, Value>),

@@ -62,9 +62,9 @@ async fn pass(mut subscriber: Subscriber, to: mpsc::Sender<Bytes>) {
     }
 }
 
-/// Changes of one record. The server announces each stored revision; the value is always read from the
-/// leader of the stream, because every account that may use the interface for streams can let its
-/// answers go to the subject of the announcements.
+/// Changes of one record. The server announces each stored revision, but an announcement can be
+/// forged: every account that may use the interface for streams can let its answers go to the
+/// subject of the announcements. The value is therefore always read from the leader of the stream.
 pub(super) struct Changes {
     connection: Arc<Connection>,
     key: RunKey,

@@ -26,7 +26,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{RunArtifacts, RunResult, Sha256Hex};
 
-/// Maximum size of a document of a bundle in bytes, as verifiers read it.
+/// Maximum size of a document of a bundle in bytes; the verification has the same limit.
 const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 
 /// What the submitting host knows about a run.

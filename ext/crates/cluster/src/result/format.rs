@@ -1,4 +1,4 @@
-//! Format of the object: its beginning and the signed head.
+//! Format of the object with a run's result: its first bytes and the signed head.
 
 use super::error::ResultError;
 use crate::names::{NodeName, SubmitterName};

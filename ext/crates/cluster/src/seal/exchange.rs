@@ -84,7 +84,7 @@ impl SecretRequest {
         self.ask_by(|message| bus.ask(key, message, wait))
     }
 
-    /// Sends the request by a function and opens the reply.
+    /// Sends the request with the function `ask` and opens the reply.
     ///
     /// # Errors
     /// [`SealError::SourceGone`] if no process answers in time, other errors of the function, and those

@@ -1,4 +1,4 @@
-//! The two messages, and the values as bytes.
+//! Request and reply, and the conversion of secret values to and from bytes.
 
 use super::error::SealError;
 use crate::names::{NodeName, SubmitterName};
@@ -25,7 +25,7 @@ pub(super) struct Request {
     pub epoch: u64,
     pub node: NodeName,
     pub instance: String,
-    /// X25519 public key in base64.
+    /// X25519 public key of the asking node in base64, new for each request.
     pub key: String,
 }
 
@@ -34,20 +34,20 @@ pub(super) struct Request {
 #[serde(deny_unknown_fields)]
 pub(super) struct Reply {
     pub schema: String,
-    /// X25519 public key in base64.
+    /// X25519 public key of the broker in base64, new for each reply.
     pub key: String,
     /// Encrypted values in base64.
     pub sealed: String,
 }
 
-/// The values as they are written.
+/// The secret values in the form in which they are serialised.
 #[derive(Serialize)]
 struct Plain<'v> {
     secrets: BTreeMap<&'v str, &'v str>,
     redact: Vec<&'v str>,
 }
 
-/// The values as they are read.
+/// The secret values in the form in which they are deserialised.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Owned {

@@ -396,8 +396,8 @@ fn separate(secrets: Vec<SecretBinding>, redact: Vec<String>) -> (Vec<SecretName
     (names, values)
 }
 
-/// Fails if the document contains a value, as it is or as JSON writes it. The message server stores
-/// the document as plain text.
+/// Fails if the document contains a secret value, as it is or as JSON writes it. The message server
+/// stores the document as plain text.
 fn refuse_values(task: &ClusterTask, values: &SecretValues) -> Result<(), TaskError> {
     let bytes = task.to_bytes()?;
     let text = String::from_utf8_lossy(&bytes);

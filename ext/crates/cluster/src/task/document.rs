@@ -171,7 +171,7 @@ pub struct TaskComponent {
     pub activate: bool,
     /// Whether the run fails without it.
     pub required: bool,
-    /// Check that it is ready.
+    /// Check that tells when the component is ready; absent: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<ReadinessProbe>,
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{RunPaths, Sha256Hex};
 use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
 
-/// Maximum size of a single file in bytes, which is the limit of archives.
+/// Maximum size of a single file, such as an archive, in bytes.
 const MAX_FILE: i64 = 512 * 1024 * 1024;
 
 /// Uploads the inputs of one request, and keeps them open so that [`UploadedInputs::confirm`] can

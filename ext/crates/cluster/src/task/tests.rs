@@ -28,7 +28,7 @@ pub(crate) fn minimal_task(layer: &Sha256Hex) -> ClusterTask {
     task
 }
 
-/// Inputs without files: a layer's digest is that of its path; [`layers`] gives its directory.
+/// Inputs that read no file: a layer's digest is that of its path; [`layers`] has its directory.
 #[derive(Debug, Default)]
 struct FakeInputs {
     files: Vec<String>,
@@ -227,7 +227,7 @@ fn expected(task: &ClusterTask) -> Value {
     value["mounts"][0]["git"] = json!("baseline");
     value["mounts"][3]["git"] = json!("none");
     value["mounts"][4]["git"] = json!("none");
-    // The order in which the files of the request are added.
+    // Single files are numbered in the order in which the request's files are added.
     value["mounts"][2]["source"] = json!(format!("{files}/f1"));
     value["components"][0]["source"] = json!(place_of("component"));
     value["components"][1]["source"] = json!(format!("{files}/f2"));
@@ -318,7 +318,7 @@ fn task_document_contains_no_host_path_and_no_value_of_a_secret() {
     assert!(!text.contains(CANARY), "{text}");
     assert!(text.contains("TOKEN") && text.contains("/workspace/a"));
     assert!(!format!("{values:?}").contains(CANARY));
-    // Control: the request has it in each of these places.
+    // Control: the request contains the canary in each of these places.
     let whole = full_request().to_string();
     assert_eq!(whole.matches(CANARY).count(), 25);
 }

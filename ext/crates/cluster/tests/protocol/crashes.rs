@@ -1,5 +1,5 @@
-//! The code of a node under drawn faults: a process dies before or after any request to the server,
-//! does not get the answer to one, or stops at one while other processes go on.
+//! The code of a node under randomly chosen faults: a process dies before or after any request to
+//! the server, does not get the answer to one, or stops at one while other processes go on.
 
 use crate::memory::{Memory, queue, record, submitter};
 use proptest::prelude::*;
@@ -393,7 +393,7 @@ fn task_that_kills_every_process_that_runs_it_ends_after_the_allowed_tries() {
     let record = record(&run, MAX_TRIES);
     submit(&server, &record, &mut || Ok(())).unwrap();
     let dies = |node| Turn {
-        // Calls: pull, record, update, put_object.
+        // Counted from 0, request 3 is `put_object`, after `pull`, `record` and `update`.
         at: 3,
         fault: Fault::DiesBefore,
         ..clean(node)

@@ -1,5 +1,5 @@
-//! Tests of the protocol: a model checker over its steps, and the code itself under drawn orders of
-//! crashes, late hosts and lost messages.
+//! Tests of the protocol: a model checker over its steps, and the code itself under randomly chosen
+//! orders of crashes, late hosts and lost messages.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

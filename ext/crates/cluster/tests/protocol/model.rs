@@ -1,6 +1,6 @@
-//! A model of the protocol for the checker: two nodes, one run, a server that delivers messages again,
-//! hosts that die or stop for any time, and leases that expire whenever they like. The decisions are
-//! those of the crate.
+//! A model of the protocol for the checker: two nodes, one run, a server that delivers messages
+//! again, hosts that die or stop for any time, and leases that can expire at any time. The
+//! decisions are those of the crate.
 
 use crate::memory::{TASK, record};
 use stateright::{Checker, Model, Property};

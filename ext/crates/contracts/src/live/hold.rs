@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Settings of a held sandbox: a work guest that stays alive after the request's commands have run.
+/// Settings of a held sandbox: a guest that stays alive after the commands of the run have ended.
 /// If its supervisor process ends early for any reason, the guest ends too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {

@@ -45,8 +45,8 @@ pub enum LiveReply {
     Exited(LiveEnd),
     /// Final reply to every successful request except `exec`.
     Answer {
-        /// Result document, by request: `sandbox/v1`, an observation, … For `events`: `cursor`, the
-        /// sequence number of the last sent event.
+        /// Result document; its type depends on the request: `sandbox/v1`, an observation, … For
+        /// `events`: `cursor`, the sequence number of the last sent event.
         answer: Value,
     },
     /// The request was refused or failed. Final reply.
@@ -65,8 +65,8 @@ pub struct LiveEnd {
     /// Signal, if a signal killed the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`, `guest-died` or
-    /// `not-started`.
+    /// How the program ended: `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`,
+    /// `guest-died` or `not-started`.
     pub end: String,
     /// For `limit-reached` the exceeded limit; for `guest-died` the sandbox process that ended, and
     /// why; otherwise empty.

@@ -4,7 +4,7 @@ use crate::{ErrorBody, schema_id};
 use serde_json::{Map, Value};
 
 /// Whether the sandboxes of a call are ready or have ended: `status` of `sandbox-session/v1`. It
-/// says nothing about the result of the work.
+/// says nothing about the result of the work, except for fan-outs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// The sandboxes exist.

@@ -203,7 +203,8 @@ pub struct RunRegistryEntry {
     /// RFC 3339 timestamp at which a running run was last seen alive, or at which the stored state
     /// of an ended run last changed.
     pub heartbeat_at: String,
-    /// The requesting user or program, and the goal, redacted.
+    /// The requesting user or program and the goal, redacted, and whether the bundle is a recovery
+    /// bundle (`salvaged`).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
     /// Result of the run.

@@ -1,5 +1,5 @@
-//! Runs in the format of the run registry, which is computed from [`RunView`](crate::RunView) and
-//! not stored.
+//! Runs in the format of the run registry. Its documents are computed from
+//! [`RunView`](crate::RunView) and not stored.
 //!
 //! A run of this host starts as soon as it is requested, so it is never in the state `queued`; a
 //! run of a cluster is, until a node has claimed it. The current state of a run follows from its

@@ -62,8 +62,9 @@ pub fn list_words(text: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Returns the positions of the arguments that continue the command line of the call: every one
-/// after the first argument of the format [`Format::CommandLine`] that has no accepted name.
+/// Returns the positions of the arguments that continue the command line of the call. The command
+/// line begins with the first argument of the format [`Format::CommandLine`]; every later argument
+/// without an accepted name continues it.
 #[must_use]
 pub fn line_words(found: &CommandDescriptor, call: &CommandCall) -> Vec<usize> {
     let named = |arg: &str| {
@@ -97,7 +98,7 @@ pub fn command_line(
     let mut words = shell_words::split(line.unwrap_or_default())?;
     for at in line_words(found, call) {
         let word = &call.args[at];
-        // A word with blanks is one word, unless its author quoted it as for a shell.
+        // An argument is one word even if it has blanks, unless it contains quotes or backslashes.
         if word.contains(['\'', '"', '\\']) {
             words.extend(shell_words::split(word)?);
         } else {

@@ -47,8 +47,8 @@ pub enum BaseUrlError {
     Plain,
 }
 
-/// Why an IP address is refused for a model. The address is the host in `base_url`, or the host
-/// name there resolved to it.
+/// Why an IP address is refused for a model. The address is the host in `base_url`, or a result of
+/// resolving the host name there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressRefusal {

@@ -18,8 +18,8 @@ const MAX_INSTRUCTIONS: usize = 64 * 1024;
 const MAX_STAGED: usize = 256;
 /// Maximum number of site seeds.
 const MAX_SEEDS: usize = 25;
-/// Maximum size of the content of all site seeds in bytes. The request is one frame, in which each
-/// character of this JSON text may take two bytes.
+/// Maximum size of the content of all site seeds in bytes. The content is JSON text inside the JSON
+/// of the request, where escaping may double its size, and the request must fit into one frame.
 const MAX_SEED_BYTES: usize = 6 * 1024 * 1024;
 /// Rule that host paths must satisfy, as text for an error message.
 const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";

@@ -22,7 +22,7 @@ const WORKLOAD_FIELDS: [(&str, &str); 7] = [
     ("policy", "policy"),
     ("context", "context"),
 ];
-/// Members of `agent_runtime` of a workload: the fields of a task that they set.
+/// Members of `agent_runtime` of a workload that become fields of the task; all others are dropped.
 const RUNTIME_FIELDS: [&str; 6] = [
     "agent",
     "mode",
@@ -31,7 +31,7 @@ const RUNTIME_FIELDS: [&str; 6] = [
     "runtime_profile",
     "runtime_task",
 ];
-/// Members of a `task-input/v1` inside another input.
+/// Members that are read from a `task-input/v1` inside another input; all others are dropped.
 const TASK_FIELDS: [&str; 14] = [
     "goal",
     "target",
@@ -80,7 +80,8 @@ const JOINED: [&str; 5] = [
     "staged_files",
     "agent_bundles",
 ];
-/// What a workload and a parent request without a goal lack, as the end of a sentence.
+/// Ends of the error sentences about a workload and about a parent request without a goal; the
+/// sentences begin with the name of the missing field.
 const GOAL_OF_WORKLOAD: &str =
     "names no task; give a text, or an object with \"goal\", \"message\" or \"prompt\"";
 const GOAL_OF_PARENT: &str = "is missing or blank; describe there what the agent shall do";
@@ -159,7 +160,7 @@ fn schema(document: &Map<String, Value>) -> Option<&str> {
     document.get("schema")?.as_str()
 }
 
-/// Removes a document from the task. `null` and an empty document count as absent.
+/// Removes a document from the task and returns it. `null` and an empty document count as absent.
 fn document(
     task: &mut Map<String, Value>,
     name: &str,

@@ -139,7 +139,7 @@ pub(super) fn refusal_of_wasi(
     })
 }
 
-/// Returns the refusal of a tool that runs in the guest, by the tool policy.
+/// Returns why the tool policy refuses a tool that runs in the guest; `None` if it does not.
 fn refusal_in_sandbox(id: &str, has_policy: bool, rule: Option<&ToolRule>) -> Option<ToolRefusal> {
     let refuse = |reason, detail: &str| Some(ToolRefusal::new(id, reason, detail));
     match rule {

@@ -122,9 +122,9 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// Determines the tools of a run. Without `policy` and `allowed` these are all built-in tools
-    /// that act in the guest and all tools of `host`. An empty `allowed`
-    /// counts as absent.
+    /// Determines the tools of a run. Without `policy` and `allowed` these are all tools of `host`
+    /// and all built-in tools except `run_terminal_command`, as far as `runtime` permits them. An
+    /// empty `allowed` counts as absent.
     pub fn resolve(
         policy: Option<&SandboxToolPolicy>,
         allowed: &[String],
@@ -200,7 +200,8 @@ impl ToolSet {
         Ok(set)
     }
 
-    /// Keeps only the tools in the list. A tool in the list that the run may not have is an error.
+    /// Keeps only the tools in the list and those that end the task. A tool in the list that the
+    /// run may not have is an error.
     fn narrow(&mut self, allowed: &[String]) -> Result<(), ToolPolicyError> {
         if allowed.is_empty() {
             return Ok(());

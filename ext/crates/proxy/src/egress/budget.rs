@@ -1,5 +1,5 @@
-//! Counts what a bridge has used of its limits: requests per minute, bytes of each request and
-//! bytes of all requests together.
+//! Counts what an egress bridge has used of its limits: requests per minute, bytes of each request
+//! and bytes of all requests together.
 
 use super::config::BridgeLimits;
 use super::denial::Reason;

@@ -15,8 +15,8 @@ pub struct BridgeConfig {
     pub rules: EgressRules,
     /// Endpoint of the run's language model; `None` if programs in the guest may not call it.
     pub model: Option<ModelRoute>,
-    /// Site that the run's work guest serves; set only if this bridge belongs to the separate
-    /// browser guest and its browser may visit that site.
+    /// Site in the run's work guest, in which commands and agent run. Set only if this bridge
+    /// belongs to the separate guest of a browser, and the browser may visit that site.
     pub site: Option<Site>,
     /// Secrets of the run: placeholders that the guest has, and the values that replace them.
     pub secrets: Vec<SecretSwap>,

@@ -47,7 +47,7 @@ reasons! {
     TunnelHidesRequest = "tunnel-hides-request", Denied, 403, "the policy's rules for this host name methods or paths, which cannot be seen inside a tunnel; send the request to the bridge as /https/<host>/<path>, or ask for tls: terminate";
     /// The policy does not let guest programs send requests to the model.
     ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not send requests to a model: the policy has no network preset `model`, or this guest runs the checks";
-    /// The model's name resolves to an address that the host's settings do not allow.
+    /// The host name in the model's URL resolves to an address that the settings do not allow.
     ModelAddress = "model-address", Denied, 403, "the host name of the model resolves to an address that the host's settings do not allow for it; correct the model's base URL in these settings";
     /// The path is not one of the model API's inference endpoints.
     ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` allows requests only to the provider's inference paths (completions, responses, messages, embeddings, the list of models)";

@@ -1,4 +1,4 @@
-//! Errors that prevent a bridge from starting.
+//! Errors that prevent an egress bridge, the proxy of a guest, from starting.
 
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};

@@ -98,8 +98,8 @@ impl Exchange {
         let connection = Connection::spawn(connection);
         let response = tokio::select! {
             answer = sender.send_request(outgoing) => {
-                // If the filter of the request body aborted the request, `stopped` keeps and
-                // returns the filter's reason.
+                // If the filter of the request body aborted the request, its reason is recorded
+                // already, and `stopped` returns that reason.
                 answer.map_err(|_| self.trace.stopped(Reason::UpstreamFailed))?
             }
             () = self.trace.idle(limits.idle_timeout) => return Err(Reason::IdleTimeout),
@@ -191,7 +191,7 @@ impl Exchange {
         }
     }
 
-    /// Returns the rule for addresses to which the destination's name may resolve.
+    /// Returns which addresses the destination's host name may resolve to.
     fn allowed(&self) -> Allowed<'_> {
         self.model()
             .map_or(Allowed::Public, |model| Allowed::Model(model.base()))

@@ -85,9 +85,9 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     }))
 }
 
-/// Returns the model path of a request, or `None` for another destination. Ignores `Host`, in which
-/// a client that treats the bridge as its server puts the bridge's name. The caller excludes
-/// requests whose `Host` is a full host name.
+/// Returns the path after `/model` if the request is for the model, otherwise `None`. Ignores
+/// `Host`, because a client that treats the bridge as its server sends the bridge's name there. The
+/// caller excludes requests whose `Host` is a full host name.
 fn model_path(head: &Head) -> Option<String> {
     origin_form(head.target.strip_prefix("/model")?)
 }

@@ -1,4 +1,4 @@
-//! Lifecycle of a bridge: prepared, serving on its own thread, stopped.
+//! Lifecycle of an egress bridge: prepared, serving on its own thread, stopped.
 
 use super::authority::Authority;
 use super::budget::Budget;

@@ -1,4 +1,4 @@
-//! State shared by all connections of a bridge.
+//! State shared by all connections of an egress bridge.
 
 use super::authority::Authority;
 use super::budget::Budget;

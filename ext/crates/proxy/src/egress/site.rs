@@ -1,4 +1,5 @@
-//! Requests of a browser to the site in the run's work guest: `http://localhost/…`, no other port.
+//! Requests of a browser to the site in the run's work guest, in which commands and agent run:
+//! `http://localhost/…`, no other port.
 //!
 //! Only the bridge of a browser's guest has a site. The code that owns the work guest opens the
 //! connection. The bridge requests a connection but cannot choose its port, so no other port of the

@@ -4,8 +4,8 @@ use base64::Engine;
 
 /// Number of bytes at the start of a message in which the subject header is searched.
 const HEADERS: usize = 64 * 1024;
-/// Maximum number of characters of a subject that are stored. Lists of mails show fewer characters.
-/// The stored rest lets the redactor recognise a secret of which the list shows only the beginning.
+/// Maximum number of characters of a subject that are stored. Lists of mails show fewer, but the
+/// redactor must see the whole of a secret whose end the list cuts off.
 const SUBJECT: usize = 1000;
 /// Maximum nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
 const DEPTH: u32 = 4;

@@ -91,7 +91,8 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Serves one client until it quits, is refused, exceeds the idle timeout or its socket fails.
+/// Serves one client until it quits or is refused, its socket fails, or the idle timeout or the
+/// mailbox's byte limit is exceeded.
 async fn serve(mut stream: TcpStream, shared: &Shared) {
     let _ = stream.set_nodelay(true);
     let mut conversation = Conversation::new(Bounds::default());

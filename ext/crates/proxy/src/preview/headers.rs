@@ -113,9 +113,9 @@ const FORGED: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Name prefixes of request headers that are dropped: only a reverse proxy in front of the preview
-/// may set them, or such a proxy puts the visitor's identity into them, with credentials that are
-/// valid elsewhere too.
+/// Name prefixes of request headers that are dropped: a visitor must not set them, because only a
+/// reverse proxy in front of the preview may. The guest must not see those that such a proxy sets:
+/// they can contain the visitor's identity and credentials that are valid elsewhere too.
 const FORGED_FAMILIES: &[&str] = &[
     "cdn-",
     "cf-",

@@ -58,9 +58,9 @@ pub struct Blueprint {
     pub steps: Vec<WorkflowStep>,
     /// Constants that the blueprint defines, which go into the guest's `wp-config.php`.
     pub constants: Map<String, Value>,
-    /// Plugins and themes that the blueprint installs from the host; only a recipe has them.
+    /// Plugins and themes that the blueprint installs from the host; empty outside of a recipe.
     pub(crate) packages: Vec<Package>,
-    /// Path of each step that downloads a plugin or theme, and the host that it comes from.
+    /// Path of each step that downloads a plugin or theme, and the host of the download.
     pub(crate) downloads: Vec<(String, String)>,
 }
 
@@ -82,8 +82,8 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
             row.reason = Some(INSTALL.to_owned());
         }
         // For a recipe, validation compares the versions with the host's and reports that the
-        // policy decides about the network. Here neither is possible, so versions other than
-        // `latest` and features are refused.
+        // policy decides about the network. Here neither is possible, so `features` and every
+        // version other than `latest` are refused.
         let versions = document.get("preferredVersions").and_then(Value::as_object);
         let latest = versions.is_none_or(|v| v.values().all(|v| v == "latest"));
         let open = !document.get("features").is_none_or(is_nothing);
@@ -269,7 +269,7 @@ fn top(name: &str, value: &Value) -> PartResult {
         ("preferredVersions", value) => {
             check_members("preferredVersions", value, &["php", "wp"]).map(|()| Part::Ignored)
         }
-        // WP-CLI is in every guest. A notice says that the policy decides about the network.
+        // Nothing to install: every guest has WP-CLI.
         ("extraLibraries", Value::Array(rows)) if rows.iter().all(|r| r == "wp-cli") => {
             Ok(Part::Ignored)
         }
@@ -278,6 +278,7 @@ fn top(name: &str, value: &Value) -> PartResult {
         {
             Ok(Part::Ignored)
         }
+        // A notice of the run says that the policy decides about the network.
         ("features", value) => {
             check_members("features", value, &["networking"]).map(|()| Part::Ignored)
         }

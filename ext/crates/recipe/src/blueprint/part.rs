@@ -5,7 +5,7 @@ use crate::php_source::php_literal;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::CommandCall;
 
-/// What the conversion of steps depends on, and what it finds besides commands.
+/// Input of the conversion of steps (the theme), and its results besides commands.
 pub(super) struct Scope<'a> {
     /// Default theme that guests have.
     pub theme: Option<&'a str>,
@@ -17,7 +17,7 @@ pub(super) struct Scope<'a> {
 pub(super) enum Part {
     Call(CommandCall),
     Constants(Map<String, Value>),
-    /// The part is descriptive and requires no action.
+    /// The part needs no command, e.g. because it only describes the blueprint.
     Ignored,
 }
 

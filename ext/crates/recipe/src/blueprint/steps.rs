@@ -1,4 +1,4 @@
-//! Steps of a blueprint that create content or need a guest program.
+//! Converts the blueprint steps that create content, send requests, set the site up or run PHP.
 
 use super::packages::tree;
 use super::part::{Part, PartResult, bare, check_members, guest_path, php};
@@ -80,7 +80,7 @@ pub(super) fn wxr(row: &Value) -> PartResult {
     ))))
 }
 
-/// Converts a step that a guest program without settings carries out.
+/// Converts a step to a call of the guest program `name`, which needs no settings.
 pub(super) fn guest_program(name: &str) -> PartResult {
     Ok(Part::Call(program(name, &json!({}))))
 }
@@ -122,7 +122,7 @@ pub(super) fn request(row: &Value) -> PartResult {
     }))
 }
 
-/// Returns an object as the body of a form.
+/// Encodes an object as the body of a URL-encoded form.
 fn form(body: &Value) -> String {
     let rows: Map<String, Value> = body.as_object().cloned().unwrap_or_default();
     let escape = |text: &str| -> String {
@@ -143,7 +143,8 @@ fn form(body: &Value) -> String {
     pairs.collect::<Vec<_>>().join("&")
 }
 
-/// Converts `setSiteLanguage`. English needs no language files.
+/// Converts `setSiteLanguage`. For a language other than English, the step fails if the guest does
+/// not have its language files.
 pub(super) fn language(row: &Value) -> PartResult {
     let language = row
         .get("language")

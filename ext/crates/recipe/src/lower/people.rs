@@ -18,7 +18,7 @@ fn prepared(phase: &str, index: usize, name: &str, call: CommandCall) -> Workflo
     step
 }
 
-/// Returns which tables are emptied before an import, with the values of absent members.
+/// Returns which tables are emptied before an import, with defaults for omitted members.
 pub(crate) fn reset(given: Option<&DatabaseReset>) -> Value {
     let strategy = given.and_then(|reset| reset.strategy);
     json!({
@@ -64,8 +64,8 @@ pub(super) fn add_users(recipe: &Recipe, workflow: &mut Workflow) {
         .push(prepared("fixture-user", 0, "users", call));
 }
 
-/// Adds a step that logs the users of all sessions in. It runs after the seeds, because a network
-/// of sites changes the cookies of WordPress.
+/// Adds a step that logs the users of all sessions in. It runs after the site seeds, because a
+/// seed can create a multisite network, which changes the cookies of WordPress.
 pub(super) fn add_sessions(recipe: &Recipe, workflow: &mut Workflow) {
     let inputs = &recipe.inputs;
     if inputs.user_sessions.is_empty() {

@@ -42,7 +42,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
     if let Some(limit) = &php.memory_limit {
         line("memory_limit", limit);
     }
-    // PHP reads these settings before it starts, and so before WordPress.
+    // PHP reads its configuration file, and so these settings, before it runs WordPress.
     for (name, value) in php.bootstrap_ini_entries.iter().filter(|(n, _)| *n != TIME) {
         line(name, &scalar_text(value));
     }
@@ -54,8 +54,8 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflo
     for (name, value) in own {
         line(name, &scalar_text(value));
     }
-    // A setting that is in both lists gets its second value in the PHP file that `wp-config.php`
-    // requires.
+    // A setting in both lists gets its value of `ini_entries` later: in the PHP file that
+    // `wp-config.php` requires.
     late.sort_by_key(|(name, _)| *name);
     for (name, value) in late {
         let (name, value) = (quoted(name), quoted(&scalar_text(value)));

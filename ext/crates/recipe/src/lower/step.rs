@@ -1,4 +1,4 @@
-//! A step with the settings that most prepared steps have.
+//! Creates a step with the default settings of steps in a run request.
 
 use crate::model::Metadata;
 use wp_codebox_contracts::{CommandCall, OnFailure, WorkflowStep};

@@ -152,7 +152,8 @@ fn add_seeds(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
     }
 }
 
-/// Returns which ids the rows of a seed get, as the guest program names them.
+/// Returns which ids the rows of a seed get, as a value of the guest's `Seed_Ids`: always those of
+/// the fixture, those of the fixture if they are free, or ids that WordPress assigns.
 fn seed_ids(seed: &SiteSeed) -> &'static str {
     match &seed.deterministic_ids {
         Some(ids) if ids.strategy == IdStrategy::Numeric => match ids.on_unsupported {

@@ -31,7 +31,7 @@ fn kind(given: Option<SourceKind>, source: &str, sources: &dyn Sources) -> Sourc
 }
 
 /// Returns the mounts for the plan: first those of the distribution, then of the recipe, then
-/// workspaces. Files copied into the guest are listed elsewhere in the plan.
+/// workspaces. The plan lists files of `inputs.stagedFiles` and of arguments in `stagedFiles`.
 pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
     let of_distribution = recipe
         .distribution
@@ -259,7 +259,7 @@ pub(super) fn agent_bundles(recipe: &Recipe) -> Vec<Value> {
     .collect()
 }
 
-/// Returns a row for each service of the guest; outputs are names of variables.
+/// Returns a row for each service of the guest, with the environment variables of its outputs.
 pub(super) fn services(recipe: &Recipe) -> Vec<Value> {
     recipe
         .inputs

@@ -113,7 +113,7 @@ pub struct Profile {
     /// What sandboxes with this profile are for, as text for clients.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Extension that starts the sandboxes, hosts, and how both are selected.
+    /// Extension that starts the sandboxes, hosts that run them, and how both are selected.
     #[serde(flatten)]
     pub routing: RoutePolicy,
     /// Isolation level that a native sandbox must have at least.
@@ -139,7 +139,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Returns the request for a place where a sandbox of this profile can run.
+    /// Returns the request to select a host and an extension that can run sandboxes of the profile.
     #[must_use]
     pub fn route_request(&self) -> RouteRequest {
         let isolation = IsolationClass::of_level(self.isolation);

@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
 };
 
 /// Words for the isolation of a sandbox. `full` and `reduced` are the levels of native sandboxes;
-/// the others compare extensions of any kind.
+/// the others are isolation classes, by which sandboxes of all extensions can be compared.
 const ISOLATION_WORDS: [(&str, IsolationClass); 5] = [
     ("full", IsolationClass::Container),
     ("reduced", IsolationClass::Policy),

@@ -322,7 +322,8 @@ pub(super) fn check_artifacts(validator: &mut Validator<'_>) {
 }
 
 /// Returns the read-only mounts that replace a directory of a plugin, each with the plugin's guest
-/// path. The directory must be in the plugin's source: the launcher cannot create it there.
+/// path. The directory must exist in the plugin's source: the launcher cannot create a mount point
+/// in a mounted plugin.
 fn replacing(
     validator: &Validator<'_>,
     placed: &PlacedPlugin<'_>,

@@ -95,7 +95,7 @@ pub(super) struct CreateInput {
 }
 
 impl CreateInput {
-    /// Returns the reference of the profile.
+    /// Returns the reference to the profile, such as `profile.shop@1.2.0`.
     pub(super) fn reference(&self) -> &str {
         &self.profile
     }

@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 /// Media type of the stream.
 pub(crate) const STREAM: &str = "text/event-stream";
-/// Events that are read at once.
+/// Maximum number of events that are read from the store at once.
 const PAGE: usize = 100;
 /// Pause after which a comment keeps the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);

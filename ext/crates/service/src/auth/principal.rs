@@ -33,7 +33,8 @@ pub(crate) struct Principal {
     pub actor: Actor,
     pub account: Option<String>,
     pub scopes: Scopes,
-    /// Limits; `None` for the administrator of the machine.
+    /// Requests per minute and concurrent requests that are allowed; `None` for the administrator
+    /// of the machine.
     pub limits: Option<(u32, u32)>,
 }
 

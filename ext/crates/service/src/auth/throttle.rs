@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// With more buckets than this, those without a request for a minute are removed; they are full.
+/// With more buckets than this, those idle for a minute are removed: they are full again, as a new
+/// bucket would be.
 const CROWDED: usize = 1024;
 
 /// Limits of one token.
@@ -39,7 +40,7 @@ pub(crate) struct Throttle {
     buckets: Mutex<HashMap<String, (Bucket, Arc<()>)>>,
 }
 
-/// A request in progress; the counter falls when it is dropped.
+/// A request in progress. Its token's counter falls when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit(#[allow(dead_code, reason = "counted by its references")] Arc<()>);
 

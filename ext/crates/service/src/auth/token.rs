@@ -23,7 +23,7 @@ const LONGEST: usize = 128;
 pub struct TokenSpec {
     /// Operations that it allows.
     pub scopes: Scopes,
-    /// Actor of all requests with it.
+    /// Actor to whom the server attributes all requests with the token.
     pub actor: Actor,
     /// Account that pays for its sandboxes.
     pub account: Option<String>,
@@ -44,8 +44,8 @@ pub struct NewToken {
     pub token: String,
 }
 
-/// Makes, lists and revokes tokens in the service's directory. It works beside a running server,
-/// which sees every change at its next request.
+/// Makes, lists and revokes tokens in the service's directory. It may be used while a server runs;
+/// the server then sees every change at its next request.
 pub struct TokenStore(Store);
 
 impl TokenStore {

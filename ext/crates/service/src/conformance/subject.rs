@@ -18,7 +18,7 @@ pub struct Subject {
     pub source: Option<String>,
     /// Absolute guest path of a writable directory.
     pub workspace: String,
-    /// Time for every wait of the suite.
+    /// Time limit of each wait of the suite.
     pub patience: Duration,
 }
 

@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Spans that wait for the exporter.
+/// Maximum number of spans that wait for the exporter.
 const QUEUE: usize = 4096;
 
 /// Address of a collector: its base URL, without the path `/v1/traces`.
@@ -156,7 +156,7 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// Ends a span now. Returns false if it was dropped, because the queue is full.
+    /// Ends a span now. Returns false if it was dropped, for example because the queue is full.
     pub(crate) fn end(&self, span: Span) -> bool {
         let Some(sender) = &self.0 else { return true };
         let (Ok(fresh), Ok(id)) = (random::<16>(), random::<8>()) else {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Time for the connection.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time for a short call, and for the first byte of a stream.
 const SHORT: Duration = Duration::from_secs(60);

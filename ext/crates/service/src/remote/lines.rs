@@ -34,8 +34,8 @@ enum Line {
     },
 }
 
-/// Runs a program. The connection ends with this call, so the other service kills the program of a
-/// client that is gone.
+/// Runs a program. The connection to the other service closes when this call returns, so that
+/// service kills the program if the client is gone.
 pub(super) fn exec(
     client: &Client,
     sending: Sending,

@@ -35,7 +35,7 @@ const LONG: Duration = Duration::from_secs(900);
 pub struct Remote {
     capabilities: Capabilities,
     client: Client,
-    /// Ids of the other service by ours. Only a cache.
+    /// Ids that the other service gave our sandboxes, by our ids. Only a cache.
     known: Mutex<HashMap<SandboxId, String>>,
 }
 
@@ -317,8 +317,8 @@ impl Extension for Remote {
     fn remove_snapshot(&self, id: &str, _actor: &Actor) -> Result<Value, ErrorBody> {
         let at = path(&["v1", "snapshots", id]);
         match self.client.send(Sending::new("DELETE", &at)) {
-            // The other service reports an unknown snapshot; by the contract its removal has no
-            // effect.
+            // The other service returns an error for an unknown snapshot; the contract of the trait
+            // asks for success without effect.
             Err(error) if error.code == ErrorCode::SnapshotNotFound => Ok(json!({
                 "schema": wp_codebox_contracts::schema_id::SANDBOX_SNAPSHOT_REMOVAL,
                 "success": true, "id": id, "removed": false,

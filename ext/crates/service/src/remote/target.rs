@@ -11,7 +11,7 @@ pub enum RemoteTarget {
     Tls {
         /// `https://host:port`, without a path.
         url: String,
-        /// PEM file of the authorities to trust; `None`: those of the host.
+        /// PEM file of the certificate authorities to trust; `None`: those of the host.
         authorities: Option<PathBuf>,
     },
 }

@@ -6,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Failures of the records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// The file cannot be opened or created.
+    /// The database file cannot be opened or created.
     #[error(
         "the database {path:?} of the service cannot be opened: {source}; check the owner and the free space of its directory"
     )]
@@ -17,7 +17,7 @@ pub(crate) enum StoreError {
         #[source]
         source: rusqlite::Error,
     },
-    /// The file was written by a newer version.
+    /// A newer version of this program wrote the database file.
     #[error(
         "the service's database has version {found}, but this program supports {known}; use the newer program"
     )]

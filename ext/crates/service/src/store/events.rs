@@ -38,7 +38,7 @@ pub(crate) struct Event {
     pub kind: String,
     pub actor: String,
     pub sandbox: Option<String>,
-    /// Profile and owner of the sandbox, by which readers are restricted.
+    /// Profile and owner of the sandbox; they decide which tokens may read the event.
     pub profile: Option<String>,
     pub owner: Option<String>,
     pub consumer: Option<String>,
@@ -174,7 +174,7 @@ pub(super) fn insert(tx: &Transaction<'_>, event: &NewEvent<'_>) -> StoreResult<
     Ok(id)
 }
 
-/// Returns the consumer of a sandbox, which only its first event holds.
+/// Returns the `consumer` of the request for a sandbox, from the sandbox's oldest stored event.
 pub(super) fn consumer(tx: &Transaction<'_>, sandbox: &str) -> StoreResult<Option<Value>> {
     let text: Option<Option<String>> = tx
         .prepare_cached("SELECT consumer FROM events WHERE sandbox = ?1 ORDER BY id LIMIT 1")?

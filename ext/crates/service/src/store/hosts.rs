@@ -37,8 +37,8 @@ impl Store {
         })
     }
 
-    /// Stores the state that a health check found, unless the host was removed or its state changed
-    /// since. `reason` says why the host cannot be used; the event contains it.
+    /// Stores the state that a health check found, unless the host was removed, is draining, or has
+    /// that state already. `reason` says why the host cannot be used; the event contains it.
     pub(crate) fn change_host(
         &self,
         host: &HostRecord,

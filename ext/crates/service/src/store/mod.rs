@@ -30,7 +30,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Name of the records in the service's directory.
+/// Name of the database file in the service's directory.
 pub(crate) const FILE: &str = "service.sqlite";
 /// Time to wait for another process that writes, for example `wp-codebox token`.
 const BUSY: Duration = Duration::from_secs(10);

@@ -15,7 +15,7 @@ pub struct TokenRow {
     pub id: String,
     /// Operations that the token allows.
     pub scopes: Scopes,
-    /// Actor of all requests with the token.
+    /// Actor to whom the server attributes all requests with the token.
     pub actor: Actor,
     /// Account that pays for the token's sandboxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

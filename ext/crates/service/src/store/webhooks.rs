@@ -17,8 +17,8 @@ pub(crate) struct Webhook {
     pub types: Vec<String>,
     /// Key of the signature, in hexadecimal.
     pub secret: String,
-    /// Token that created it and that limits the events; empty for the administrator of the
-    /// machine.
+    /// Id of the token that created it and whose rights limit the events; empty for the
+    /// administrator of the machine.
     pub token: String,
     /// Actor that created it.
     pub actor: String,

@@ -1,4 +1,5 @@
-//! The conformance suite: the fake, and the fake behind another service over both transports.
+//! Runs the conformance suite on the fake extension: directly, and through another service over a
+//! unix socket and over TLS.
 
 use crate::fake::{self, Fake, FakeHost, WORKSPACE, capabilities, profile};
 use crate::http::Client;

@@ -23,19 +23,19 @@ use wp_codebox_service::{
 pub const WORKSPACE: &str = "/workspace";
 const HOUR: u64 = 3_600_000;
 
-/// What the next provisioning does.
+/// What the following calls of `provision` do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Next {
     #[default]
     Ready,
     /// The sandbox stays provisioning until [`Fake::open`].
     Hold,
-    /// It fails before anything exists.
+    /// The call fails before anything exists.
     Refuse,
-    /// This call blocks until [`Fake::release`], later ones do not. It stands for the call of a
+    /// The next call blocks until [`Fake::release`], later ones do not. It stands for the call of a
     /// killed server that starts the sandbox late.
     Late,
-    /// It starts and dies before it is ready.
+    /// The sandbox starts and dies before it is ready.
     Die,
 }
 

@@ -45,7 +45,7 @@ impl Answer {
         self
     }
 
-    /// Checks that the answer is a problem with this code.
+    /// Checks that the answer is an error document (`application/problem+json`) with this code.
     #[track_caller]
     pub fn problem(self, status: u16, code: &str) -> Self {
         let answer = self.expect(status);

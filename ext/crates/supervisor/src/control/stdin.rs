@@ -11,8 +11,8 @@ use wp_codebox_contracts::{LiveReply, StdinFlow};
 /// Buffer size in bytes. A client that uses flow control may have at most this many bytes in the
 /// buffer.
 const INPUT: usize = 1024 * 1024;
-/// Number of bytes by which the client's credit is extended at once. One credit message per small
-/// write would double the number of protocol lines.
+/// Minimum number of bytes by which the client's credit (how much it may still send) is extended at
+/// once. One credit message per small write would double the number of protocol lines.
 const GRANT: usize = INPUT / 4;
 
 /// Error: input of the client cannot be passed on to the program. The program must then not treat

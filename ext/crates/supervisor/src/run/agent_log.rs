@@ -2,8 +2,8 @@
 //! calls, up to a maximum total size.
 //!
 //! Each row arrives redacted and with a limited length. This module limits the size of all rows
-//! together: beyond the limits it drops texts first and rows next. The documents in the bundle
-//! state how many were dropped.
+//! together: beyond a number of bytes it drops the texts of further rows, beyond [`ROWS`] it drops
+//! whole rows. The documents in the bundle state how many rows were dropped.
 
 use super::wasi_facts::WasiToolFacts;
 use serde_json::{Value, json};

@@ -158,7 +158,7 @@ impl Open {
     }
 }
 
-/// Returns the refused requests of a guest without repetitions, in order of appearance.
+/// Returns the first [`LISTED`] different refused requests of a guest, in order of appearance.
 fn denials(log: &EgressLog) -> Vec<String> {
     let mut seen = BTreeSet::new();
     log.rows

@@ -3,10 +3,10 @@
 //!
 //! Every held sandbox has one episode. Each command that a client requests over the control socket
 //! is a step, whether the client sends a `step` or a `command` request; a command that could not be
-//! executed is not a step. Replacing the guest starts a new trace. A part that would make the trace
-//! invalid is not added, and the client gets an error. If the client's command has already run, the
-//! client gets the command's result instead of that error, and a notice in the bundle states the
-//! gap.
+//! executed is not a step. Replacing the guest starts a new trace. A part of the trace (a step,
+//! observation or snapshot) that would make it invalid is not added, and the client gets an error.
+//! If the client's command has already run, the client gets the command's result instead of that
+//! error, and a notice in the bundle states the gap.
 
 use super::observe;
 use super::recorder::Recorder;

@@ -12,13 +12,14 @@ use wp_codebox_runtime::StateDir;
 /// Process that removes the cgroup at the end.
 #[derive(Debug)]
 enum Remover {
-    /// This process, which has the permission.
+    /// This process, which has the permission to remove it.
     Own,
     /// A helper process that has kept root, because root created the cgroup.
     Reaper(CgroupReaper),
 }
 
-/// What must be released when the run has ended.
+/// What is released when the run has ended: the locked record of the cgroup, and the process that
+/// removes the cgroup.
 #[derive(Debug)]
 struct Held {
     intent: Intent,

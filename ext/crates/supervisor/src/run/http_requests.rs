@@ -63,7 +63,7 @@ impl HttpRequests {
         all.rows.push(row);
     }
 
-    /// Returns the document with the requests for the bundle, if there were any.
+    /// Returns the bundle's document about these requests; `None` if there were none.
     pub(super) fn evidence(&self) -> Option<EvidenceDocument> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left_out =

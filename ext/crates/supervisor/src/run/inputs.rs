@@ -228,7 +228,8 @@ fn mounts(context: &RunContext<'_>, seen: Seen<'_>) -> Vec<BundleMount> {
         .collect()
 }
 
-/// Returns the components in the form of read-only mounts, whose changes are never captured.
+/// Returns the components (host code that WordPress loads, such as plugins) in the form of
+/// read-only mounts, whose changes are never captured.
 fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = BundleMount> + 'a {
     let first = context.mounts.len();
     context

@@ -1,9 +1,8 @@
 //! Turns an open mount source into directories that an overlay can use, and detects later changes
 //! of the source.
-//!
 //! The host directory itself becomes the lower layer if the owner of the state directory owns every
-//! inode in it and launchers can reach it; otherwise the lower layer is a private copy, made
-//! through the open descriptor.
+//! inode in it and launchers (programs that start guests) can reach it; otherwise the lower layer
+//! is a private copy, made through the open descriptor.
 
 use super::git;
 use super::mask::{self, Mask};

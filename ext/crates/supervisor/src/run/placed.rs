@@ -30,7 +30,7 @@ pub(crate) struct PlacedJob {
 pub struct PlacedRun<'a> {
     /// The request, with secrets and host paths.
     pub request: &'a RunRequest,
-    /// Cluster that runs the request, and how it runs it.
+    /// Cluster that runs the request, and settings for running it there.
     pub placement: &'a ClusterPlacement,
     /// State directory of this host.
     pub state: &'a StateDir,
@@ -40,7 +40,7 @@ pub struct PlacedRun<'a> {
     pub cancellation: &'a Arc<Cancellation>,
 }
 
-/// Records an event of the run.
+/// Function that records an event of the run.
 pub type RecordEvent<'a> =
     dyn FnMut(EventType, Option<&ExecutionId>, Value) -> Result<(), ErrorBody> + 'a;
 
@@ -61,7 +61,7 @@ pub trait Placer: Sync {
     /// Runs the request to its end and stores its bundle on this host.
     ///
     /// # Errors
-    /// The run has no outcome; the code says why.
+    /// If the run has no outcome; the error code says why.
     fn place(
         &self,
         run: &PlacedRun<'_>,

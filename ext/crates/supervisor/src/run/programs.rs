@@ -71,8 +71,8 @@ pub(super) fn check_programs(
     Ok(())
 }
 
-/// Returns the error of a call that [`policy::assert_command`] or [`policy::assert_step`] refused,
-/// and checks how the arguments of a guest program are combined.
+/// Fails if `asserted`, the result of [`policy::assert_command`] or [`policy::assert_step`] for
+/// this call, is an error, or if the arguments of the guest program are invalid together.
 fn check_call(
     call: &CommandCall,
     asserted: Result<&CommandDescriptor, policy::CommandError>,
@@ -121,8 +121,8 @@ fn check_agent_steps(request: &RunRequest) -> Result<(), ErrorBody> {
     }
 }
 
-/// Checks that the policy allows the agent as a program of the guest. If the agent is a step, the
-/// command of the step allows it.
+/// Checks that the policy allows the agent as a program of the guest. Not called if a step of the
+/// recipe runs the agent: then the policy must only allow the command of that step.
 fn check_agent(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
     match &request.agent {
         Some(Agent::Preset(_)) => assert_agent(policy, wp_codebox_backend_native::AGENTS),

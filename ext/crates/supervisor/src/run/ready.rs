@@ -133,7 +133,7 @@ pub(super) fn ready<'a>(
     })
 }
 
-/// Copies the WASI tools that the built-in agent may use for the work guest.
+/// Copies the WASI tools that the built-in agent may use, so that the work guest can mount them.
 fn wasi(
     prepared: &Prepared,
     run_dir: &RunDir,

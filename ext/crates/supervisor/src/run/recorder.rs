@@ -77,7 +77,8 @@ pub(super) struct Recorder<'a> {
     count: u32,
     /// Whether the guest may contain work, because a program ran in it or clients could reach it.
     worked: bool,
-    /// How a program ended whose end also ended its guest; `None` while there was no such program.
+    /// End of the last program with which its guest ended, too, e.g. by a time limit; `None` if
+    /// there was no such program.
     pub lost: Option<ExecutionEnd>,
     /// Output of the programs that clients run in a held sandbox (one kept open for clients).
     beside: Beside,

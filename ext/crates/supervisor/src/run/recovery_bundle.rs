@@ -33,7 +33,7 @@ pub(super) fn write(context: &RunContext<'_>, recorder: &Recorder<'_>, work: &Wo
 
 /// Removes the recovery bundle to free disk space; returns the number of removed entries.
 pub(super) fn discard(run_dir: &RunDir) -> u64 {
-    // Entries that cannot be removed now are removed when the run is settled.
+    // Entries that cannot be removed now are removed when the run gets its final record.
     remove_tree(&run_dir.path().join(RECOVERY_BUNDLE)).unwrap_or(0)
 }
 

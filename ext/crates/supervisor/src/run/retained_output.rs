@@ -11,7 +11,7 @@ use wp_codebox_artifacts::left_out;
 use wp_codebox_contracts::OutputStream;
 use wp_codebox_runtime::Cut;
 
-/// Number of bytes at the ends of both streams together that are stored when the memory limit is
+/// Maximum number of last bytes that are stored of both streams together once the memory limit is
 /// used up.
 const SMALL_END: usize = 4 * 1024;
 
@@ -26,7 +26,7 @@ pub(super) enum Memory {
 #[derive(Debug)]
 pub(super) struct RetainedOutput {
     limit: usize,
-    /// Number of output bytes that the journal still gets at once; after that, output goes to the
+    /// Number of further output bytes that go to the journal at once; all later output goes to the
     /// streams' tails.
     left: usize,
     tail_room: usize,

@@ -14,9 +14,9 @@ const SMTP_PORT: u16 = 25;
 pub(super) const REDIS_PORT: u16 = 6379;
 /// Port on the guest's 127.0.0.1 of the first HTTP service; each further one has the next port.
 const HTTP_PORT: u16 = 8090;
-/// Port on the guest's 127.0.0.1 at which the database listens, as its settings say.
+/// Port on the guest's 127.0.0.1 at which the database listens, as in the database's settings.
 pub(super) const DATABASE_PORT: u16 = 3306;
-/// Socket of the database in the guest, as its settings say.
+/// Socket of the database in the guest, as in the database's settings.
 const SOCKET: &str = "/run/mysqld/mysqld.sock";
 /// Database of the guest's WordPress.
 const NAME: &str = "wordpress";

@@ -142,8 +142,8 @@ impl RunWasiTools {
     }
 }
 
-/// Describes the tool's process like the launcher's: in a guest it has no wrapper of its own,
-/// because the guest isolates it. All paths are guest paths.
+/// Returns the audit record of the tool's process, in the form of a launcher's record. The guest
+/// isolates the tool, so the process has no wrapper of its own. All paths are guest paths.
 fn audit(tool: &GuestWasiTool, mounts: &[GuestMount]) -> SandboxAudit {
     let argv = tool.argv(mounts);
     let args = argv.get(1..).unwrap_or_default();

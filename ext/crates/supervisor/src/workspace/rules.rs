@@ -90,15 +90,15 @@ pub enum GitBacking {
 /// The rules of one workspace: which paths may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Writable roots in the form that the digest covers: without `./`, sorted.
+    /// Writable roots in the form that [`Self::sha256`] hashes: without `./`, sorted.
     writable: Vec<String>,
     hidden: Vec<String>,
     /// Violations for invalid paths in the policy itself.
     pub invalid: Vec<Violation>,
 }
 
-/// Normalizes a path relative to the workspace, in the form that the digest covers; `None` if the
-/// path is invalid or leads out of the workspace.
+/// Normalizes a path relative to the workspace, to the form that [`Rules::sha256`] hashes; `None`
+/// if the path is invalid or leads out of the workspace.
 fn plain(path: &str) -> Option<String> {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {

@@ -363,7 +363,7 @@ fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_if_both_signature
     let host = key();
     let bytes = s.envelope.to_string();
     s.envelope = countersigned(bytes.as_bytes(), &host).unwrap();
-    // Without the host's key in the list, the second signature changes nothing.
+    // The key of the second signature is not trusted yet, so the status is the same as before.
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
     s.trusted.host = Some(host.public_half());
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));

@@ -155,8 +155,8 @@ fn lock(root: &Dir) -> Result<Dir, MergeError> {
     })
 }
 
-/// Returns whether the old entry is removed in a separate step before new entries are written:
-/// exactly one of the two is a directory, or there is no new one.
+/// Returns whether the old entry is removed in a separate step before new entries are written: if
+/// the path gets no new entry, or if only one of the old and the new entry is a directory.
 fn is_replaced(change: &Change) -> bool {
     match (change.before(), change.after()) {
         (Some(_), None) => true,
@@ -357,8 +357,8 @@ fn made_parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno>
     Ok((dir, name))
 }
 
-/// Gives a new entry the owner of the one it replaces, or of its directory. Only root can; for
-/// every other user the entry already belongs to the user who merges.
+/// Gives a new entry the owner of the entry `like`: the one that it replaces, or its directory.
+/// Fails for users other than root, which is ignored: the entry then keeps the user who merges.
 fn own(fd: BorrowedFd<'_>, like: &Stat) {
     let owner = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
     let _ = fs::fchown(fd, Some(owner.0), Some(owner.1));

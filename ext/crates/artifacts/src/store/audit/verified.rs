@@ -1,9 +1,9 @@
 //! Result of verifying a log, for further reads of the unchanged file.
 //!
-//! A verification hashes every record. While the kernel states the same inode, size and times of the
-//! file, its bytes are the verified ones, and a page only reads its own records. The result stays in
-//! the memory of this process: in the state directory, a process that can change the log could forge it. It
-//! is kept only for a log without a problem.
+//! A verification hashes every record. While inode, size and times of the file stay the same, its
+//! bytes are the verified ones, so a later read needs only the records that it returns. The result
+//! is kept in the memory of this process and not in the state directory, where a process that can
+//! change the log could forge the result. It is kept only for a log without a problem.
 
 use super::anchor::Extent;
 use super::entry::{AuditEntry, AuditWindow};
@@ -77,8 +77,8 @@ impl VerifiedLog {
         Self { found: None }
     }
 
-    /// Returns whether this has the result for the present contents of the file, with the hashes of
-    /// the records `points`.
+    /// Returns whether the remembered result is for the present contents of the file, and contains
+    /// the hashes of those records `points` (sequence numbers) that the log has.
     pub(super) fn fits(&self, file: &OwnedFd, points: &[u64]) -> Result<bool, AuditError> {
         let version = Version::of(&fs::fstat(file).map_err(|e| io("read", e))?);
         Ok(self.found.as_ref().is_some_and(|found| {
@@ -116,8 +116,8 @@ impl VerifiedLog {
         Ok(Some((extent, found.head.clone(), entries)))
     }
 
-    /// Remembers the result of a verification without a problem, which began at `now`. Forgets the
-    /// earlier one.
+    /// Remembers the result of a verification that found no problem and began at `now`, unless the
+    /// log changed less than [`SETTLED`] before. Forgets the earlier result.
     pub(super) fn remember(
         &mut self,
         file: &OwnedFd,

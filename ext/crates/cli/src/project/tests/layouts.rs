@@ -121,7 +121,7 @@ fn main_file_among_several_plugin_files_is_the_one_named_like_the_directory_or_w
             "projects/packages/sync/composer.json",
             r#"{"name": "acme/pack-sync"}"#,
         ),
-        // The same plugin pack in the directory name of a GitHub download.
+        // The same plugin pack in a directory with the name that a GitHub download gives it.
         ("downloads/pack-trunk/pack.php", &main),
         (
             "downloads/pack-trunk/extra.php",

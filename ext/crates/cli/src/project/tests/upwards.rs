@@ -122,8 +122,8 @@ fn search_ends_at_a_world_writable_directory_with_the_sticky_bit() {
     mode(0o1777);
     assert_eq!(tree.place("shared/mine"), "shared/mine -> /workspace/mine");
     assert_eq!(tree.place("shared"), ErrorCode::InputInvalid.to_string());
-    // A world-writable directory without the sticky bit is not shared, for example on a foreign
-    // file system without permissions, so the search goes on.
+    // A world-writable directory without the sticky bit does not end the search: on a file system
+    // without permissions every directory is world-writable.
     mode(0o777);
     assert_eq!(tree.place("shared/mine"), "shared -> plugins/shared");
 }

@@ -30,7 +30,7 @@ use wp_codebox_service::{
 
 /// Name of the only input that sandboxes of this machine accept: the version of WordPress.
 const WORDPRESS_INPUT: &str = "wordpress";
-/// Events that one call reads from a journal.
+/// Maximum number and size of the events that one call reads from a journal.
 const EVENTS: PageLimits = PageLimits {
     count: 1000,
     bytes: 4 * 1024 * 1024,
@@ -53,7 +53,7 @@ pub(crate) struct Native {
 }
 
 impl Native {
-    /// Creates the extension. The calling process already is the owner of the state directory.
+    /// Creates the extension. The calling process must run as the owner of the state directory.
     ///
     /// # Errors
     /// When the state directory cannot be opened.

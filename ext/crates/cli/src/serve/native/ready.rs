@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// sandbox that was ready before.
 ///
 /// # Errors
-/// The reason why it ended, if it ended before.
+/// The reason why the sandbox ended, if it ended before it was ready.
 pub(super) fn wait(sandboxes: Sandboxes<'_>, run: &FoundRun) -> Result<(), ErrorBody> {
     let until = Instant::now() + LONGEST;
     let mut after = 0;

@@ -12,10 +12,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
 /// Process that starts supervisors.
 #[derive(Debug)]
 pub(crate) enum Runner {
-    /// This process starts them, with its own rights.
+    /// This process starts supervisors, with its own permissions.
     Child,
-    /// The service behind this socket starts one for each connection (packaging/systemd). A service
-    /// of root gives guests a kernel uid of their own.
+    /// The service behind this socket starts a supervisor for each connection (packaging/systemd).
+    /// If that service runs as root, guests get a kernel uid of their own.
     Socket(PathBuf),
 }
 

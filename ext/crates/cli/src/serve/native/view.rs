@@ -77,7 +77,7 @@ fn ended(run: &FoundRun, document: &Value) -> Ended {
             "" => format!("it {how}"),
             reason => reason.to_owned(),
         },
-        // If the supervisor died, a stored result is older than the end of the sandbox.
+        // If the supervisor died, ignore a stored result: it was written before the sandbox ended.
         usage: match how {
             "died" => measured(run),
             _ => usage(run),
@@ -97,8 +97,8 @@ fn usage(run: &FoundRun) -> SandboxUsage {
     }
 }
 
-/// Returns what the supervisor stored last. The time of the end is unknown: if the supervisor died,
-/// it died after the last write.
+/// Returns the resource usage that the supervisor stored last. `alive_ms` is absent, because the
+/// time of the end is unknown: a supervisor that died did so after its last write.
 fn measured(run: &FoundRun) -> SandboxUsage {
     RunUsage::of_run(&run.path).map_or_else(SandboxUsage::default, |used| SandboxUsage {
         alive_ms: None,

@@ -17,7 +17,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(super) enum Reply {
     Body(Vec<u8>),
-    /// Sends a body without content-length; the end of the connection is its end.
+    /// Sends a body without content-length, and closes the connection to mark its end.
     Unmeasured(Vec<u8>),
     Status(u16),
     Redirect(String),

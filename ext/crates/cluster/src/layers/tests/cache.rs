@@ -99,7 +99,7 @@ fn calls_that_wait_for_the_exclusive_lock_of_a_missing_layer_fetch_it_once() {
     std::fs::create_dir(root.path().join("team")).unwrap();
     let lock = root.path().join("team").join(format!("{digest}.lock"));
     let held = std::fs::File::create(lock).unwrap();
-    // Both look under a shared lock, then wait for the exclusive one.
+    // Both threads look for the layer under a shared lock, then wait for the exclusive one.
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockShared).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
 
 /// Builds `artifact-result-envelope/v1`. The status is `created` only if the run succeeded and
-/// wrote a bundle; otherwise a program could apply the bundle of a failed run because of this
-/// document.
+/// wrote a bundle; otherwise a program that reads only this document could apply the bundle of a
+/// failed run.
 pub(super) fn artifact_result(
     facts: &Facts<'_>,
     references: &[Reference],

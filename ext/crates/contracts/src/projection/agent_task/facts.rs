@@ -99,7 +99,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Returns a list of the result; an absent one is empty.
+    /// Returns the list `name` of the run result; empty if the result lacks it.
     pub(super) fn list(&self, name: &str) -> &[Value] {
         let list = self.result.get(name).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
@@ -148,7 +148,7 @@ impl<'a> Facts<'a> {
         self.error()?.get("code")?.as_str()
     }
 
-    /// Returns whether the model's provider ended the work.
+    /// Returns whether the run failed because the model's provider was unavailable or refused.
     pub(super) fn is_provider_error(&self) -> bool {
         let codes = [ErrorCode::ProviderUnavailable, ErrorCode::ProviderRejected];
         let code = self.error_code();

@@ -169,7 +169,8 @@ fn evidence(facts: &Facts<'_>, directory: &str) -> Value {
     Value::Object(evidence)
 }
 
-/// Returns what a program decides on: outcome, exit code, and whether a retry can help.
+/// Returns the facts by which a program decides what to do next: outcome, exit code, and whether a
+/// retry can help.
 fn diagnostics(facts: &Facts<'_>, status: &str) -> Value {
     let mut diagnostics = object(json!({
         "schema": schema_id::AGENT_TASK_DIAGNOSTICS,
@@ -225,7 +226,7 @@ fn metadata(facts: &Facts<'_>) -> Value {
     Value::Object(metadata)
 }
 
-/// Returns the main fields of the run result, and the digest that an approval names.
+/// Returns the main fields of the run result, and the manifest digest that an approval must state.
 fn run(facts: &Facts<'_>) -> Value {
     let mut run = object(json!({
         "schema": schema_id::RUN_RESULT,

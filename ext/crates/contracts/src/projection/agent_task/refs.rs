@@ -27,7 +27,7 @@ string_enum! {
 }
 
 impl ReferenceKind {
-    /// Returns the list of `refs` in which references of this kind are.
+    /// Returns the name of the list in `refs` that contains references of this kind.
     const fn list(self) -> &'static str {
         match self {
             ReferenceKind::Bundle => "artifact_bundles",
@@ -40,7 +40,8 @@ impl ReferenceKind {
         }
     }
 
-    /// Returns whether the reference names a file or directory that the run stored.
+    /// Returns whether the reference counts as an artifact: all except those to the run itself and
+    /// to the directory of its evidence.
     const fn is_artifact(self) -> bool {
         !matches!(self, ReferenceKind::Runtime | ReferenceKind::EvidenceBundle)
     }
@@ -149,7 +150,7 @@ pub(super) fn by_list(references: &[Reference]) -> Value {
     Value::Object(lists)
 }
 
-/// Returns the references to everything that the run stored.
+/// Returns the references that count as artifacts ([`ReferenceKind::is_artifact`]).
 pub(super) fn artifacts(references: &[Reference]) -> Vec<Value> {
     let rows = references.iter().filter(|row| row.kind.is_artifact());
     rows.map(Reference::shown).collect()

@@ -4,7 +4,7 @@ use super::Facts;
 use crate::{ErrorCode, Outcome, schema_id};
 use serde_json::{Map, Value, json};
 
-/// Kinds of a task's target for which the document is built.
+/// Values of a task's `target.kind` for which this document is built.
 const KINDS: &[&str] = &[
     "audit-remediation",
     "agent-sandbox-remediation",

@@ -169,9 +169,9 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     issues
 }
 
-/// Returns all faults of a scenario's actors. An actor is a name, or an object with `name` and the
-/// session as `userSession` or `session`. A name without a session is the name of a declared actor
-/// or of a session.
+/// Returns all faults of a scenario's actors. An actor is a string, its name, or an object with
+/// `name` and the name of its session in `userSession` or `session`. An actor without such a member
+/// uses the session that has the actor's name.
 fn check_actors(value: &Value) -> Vec<StepIssue> {
     let invalid = |why: &str| vec![StepIssue::invalid(why.to_owned())];
     let Some(rows) = value.as_array() else {

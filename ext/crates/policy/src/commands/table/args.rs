@@ -54,8 +54,8 @@ pub(super) const fn integer(
     arg(name, Format::Integer { least, most }, description)
 }
 
-/// Largest value that an argument with a limit accepts. A program with a lower limit of its own
-/// applies its own limit.
+/// Largest value of the arguments that [`limit`] creates, e.g. a number of rows. A program with a
+/// lower maximum of its own applies that maximum.
 const MOST: i64 = 1_000_000_000;
 
 pub(super) const fn limit(

@@ -148,7 +148,7 @@ fn client_hello_over_the_byte_limit_of_the_run_is_not_sent() {
         let reached = counting_host(&rig);
         let trusted = client(&rig.servers.pem, Sni::Sent);
         let stream = connect(&rig, "a.example:443").unwrap();
-        // The server ends the connection without an answer.
+        // The server never answers, so the exchange fails in both cases.
         exchange(stream, trusted, "a.example", &get("/", "a.example")).unwrap_err();
         let limited = rig.stop().rows[0].reason == "run-request-limit";
         assert_eq!((reached.load(Relaxed), limited), (reaches, reaches == 0));

@@ -52,8 +52,8 @@ pub(super) fn run(
     ) {
         (Some("completed"), ExecutionEnd::Exited { code: 0 }) => Ok((None, AgentEnd::Success)),
         (Some("failed"), ExecutionEnd::Exited { .. }) => failed(why()),
-        // Without a recipe, the ability existed when the components were checked at the start of the
-        // guest.
+        // The steps of the recipe did not register the ability. Without a recipe, it disappeared:
+        // it was there when the components were checked at the start of the guest.
         (Some("missing"), _) => failed("the guest's WordPress does not register it".to_owned()),
         (_, ExecutionEnd::Exited { .. }) => failed(format!(
             "PHP ended unexpectedly: {}",

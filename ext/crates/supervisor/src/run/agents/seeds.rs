@@ -1,4 +1,5 @@
-//! Creates content of the parent site in a guest, before other programs run there.
+//! Copies content of the parent site (the WordPress site on the host) into a guest, before other
+//! programs run there.
 
 use super::super::guest::GuestContext;
 use super::answer::{Program, ask, ended};

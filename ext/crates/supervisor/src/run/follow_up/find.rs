@@ -33,7 +33,7 @@ pub(crate) struct Earlier {
     bundle: WholeBundle,
     run_id: RunId,
     comments: Vec<ReviewComment>,
-    /// Runs of the chain before the new run, oldest first.
+    /// Runs of the chain of follow-up runs that came before the new run, oldest first.
     chain: Vec<RunId>,
     /// Total model usage of the runs in `chain`.
     used: ModelUsage,
@@ -166,7 +166,7 @@ fn check_mounts(files: &[ChangedFile], mounts: &[OpenMount]) -> Result<(), Follo
     }
 }
 
-/// Returns the comments with secrets removed and with each path completed to a guest path.
+/// Returns the comments with secrets removed and each relative path replaced by a guest path.
 fn complete(
     comments: &[ReviewComment],
     files: &[ChangedFile],

@@ -1,4 +1,4 @@
-//! Zip archives: listing without unpacking, and unpacking with counted sizes.
+//! Zip archives: listing without unpacking, and unpacking with size limits.
 //!
 //! The archive's own metadata is not trusted: names, file types and sizes are checked before
 //! anything is written, and bytes are counted again while unpacking.
@@ -120,8 +120,8 @@ pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
     })
 }
 
-/// Returns the number of entries that the end-of-central-directory record states; `None` for a
-/// zip64 archive.
+/// Returns the number of entries that the end-of-central-directory record states; `None` if there
+/// is no such record, and for a zip64 archive.
 fn declared(bytes: &[u8]) -> Option<usize> {
     let from = bytes.len().saturating_sub(22 + 65_536);
     let at = bytes[from..].windows(4).rposition(|w| w == b"PK\x05\x06")? + from;
@@ -144,7 +144,8 @@ impl Listed {
         }
     }
 
-    /// Returns the beginning of each PHP file directly below a prefix, by file name.
+    /// Returns the part of each PHP file that can contain a plugin header, by file name; only files
+    /// directly below the directory `prefix`.
     pub fn heads(&mut self, prefix: &str) -> BTreeMap<String, String> {
         let mut heads = BTreeMap::new();
         for index in 0..self.archive.len() {

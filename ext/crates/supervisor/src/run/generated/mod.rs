@@ -124,7 +124,8 @@ pub(super) fn build(
     }
     mount.source = open(&directory)?;
     mount.path = directory;
-    // The generated directory is in the state directory, which launchers can reach.
+    // The source was out of reach of launchers (programs that start guests), but the generated
+    // directory is in the state directory, which they can open.
     if mount.shown == Shown::Never {
         mount.shown = Shown::ByView;
     }

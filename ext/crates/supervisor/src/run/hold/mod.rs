@@ -125,8 +125,8 @@ impl<'d> HeldSandbox<'d> {
         self.states.change(session.recorder, self.queue, change)
     }
 
-    /// Opens the preview that the run request asks for. If that fails, the sandbox is not held for
-    /// clients.
+    /// Opens the preview that the run request asks for. If that fails, returns the reason to stop
+    /// the run; the sandbox is then not held for clients.
     fn open_preview(
         &mut self,
         session: &mut Session<'_, '_>,

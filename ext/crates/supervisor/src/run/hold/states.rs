@@ -93,7 +93,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Records an event with new times at which the sandbox ends; the state stays the same.
+    /// Records an event with the new time at which the sandbox expires; its state stays the same.
     pub(super) fn times(
         &self,
         recorder: &mut Recorder<'_>,

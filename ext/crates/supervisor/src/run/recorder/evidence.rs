@@ -14,7 +14,7 @@ pub(in crate::run) struct RunEvidence {
     pub observations: Vec<Value>,
     /// Network requests that reached the egress bridge, one row each.
     pub egress: Vec<Value>,
-    /// Sentences for the caller about what it should know, e.g. truncated output.
+    /// Sentences that inform the caller, e.g. that output was truncated.
     pub notices: Vec<String>,
     /// Turns, tokens and cost that the built-in agent loop has used.
     pub model_usage: Option<ModelUsage>,

@@ -42,8 +42,8 @@ pub(super) struct Server {
     pub port: u16,
     /// What the standard output of the program contains.
     pub output: Output,
-    /// Returns the server's version if the server at the other end of a connection answers within
-    /// a time.
+    /// Function that returns the server's version if the server at the other end of the connection
+    /// answers within the given time.
     pub greets: fn(&TcpStream, Duration) -> Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct ServerProcess {
     id: ExecutionId,
     port: u16,
     greets: fn(&TcpStream, Duration) -> Option<String>,
-    /// Read end of the server's messages.
+    /// Read end of the pipe to which the server writes its messages.
     output: OwnedFd,
     printed: Arc<Mutex<Vec<u8>>>,
     /// Thread that reads the server's records.

@@ -24,7 +24,8 @@ pub(super) fn server() -> Result<Server, ErrorBody> {
         ("--dbfilename", "redis.rdb"),
         ("--appendonly", "no"),
         ("--daemonize", "no"),
-        // With a condition, Redis also saves its data when it is asked to shut down.
+        // With a save condition (here one change within an hour), Redis also saves its data when it
+        // is asked to shut down.
         ("--save", "3600 1"),
     ] {
         argv.extend([setting.to_owned(), value.to_owned()]);

@@ -14,8 +14,8 @@ use wp_codebox_runtime::Stop;
 /// Result of a recipe step that ran the agent.
 #[derive(Debug)]
 pub(crate) struct AgentStep {
-    /// The step in the form of every command. `stopped` is set if the step's own time limit
-    /// stopped the agent.
+    /// Call, program end and result of the step, as for every other command. `stopped` is set if
+    /// the step's own time limit stopped the agent.
     pub commanded: Commanded,
     /// Why the agent ended without success, unless the step's own time limit stopped it.
     pub stop: Option<Stop>,

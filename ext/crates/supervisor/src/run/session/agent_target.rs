@@ -12,16 +12,17 @@ use wp_codebox_policy::{arg_value, is_true};
 use wp_codebox_runtime::requester_variables;
 
 impl Session<'_, '_> {
-    /// Runs the target of a call of `command-agent-run`. The policy must list both commands. The
-    /// journal has an execution of each.
+    /// Runs the target of a call of `command-agent-run`. The policy must allow both commands. The
+    /// journal gets an execution of each.
     pub(super) fn agent_target(
         &mut self,
         call: &CommandCall,
         target: &CommandCall,
         timeout: Duration,
     ) -> Result<Commanded, ErrorBody> {
-        // Programs get these values as variables; a registry command has none, so the values are
-        // only checked and copied into the result.
+        // Guest programs get session, task and authentication data as environment variables. A
+        // registry command gets no variables, so the values are only checked, and copied into the
+        // result.
         requester_variables(call)?;
         let started = Instant::now();
         let inner = self.command(target, timeout)?;

@@ -52,8 +52,8 @@ pub(super) fn result(
     result
 }
 
-/// Returns the result document of a program that acted as an agent. It contains the program's
-/// output as JSON if the command asks for that.
+/// Returns the result document of a program that `command-agent-run` started. It contains the
+/// program's output as JSON if the command asks for that.
 fn agent_run(call: &Call, step: &Step, status: CommandStatus, output: Option<Value>) -> Value {
     let asked = CommandCall {
         command: call.command.clone(),
@@ -108,7 +108,7 @@ fn wants_json(call: &Call) -> bool {
     values.any(|(name, value)| name == "parse-json" && wp_codebox_policy::is_true(value))
 }
 
-/// Returns the error for a program that was killed or never ran.
+/// Returns the error for a program that did not exit by itself or never ran.
 fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     if step.result.stopped {
         let message = format!(

@@ -115,7 +115,7 @@ impl Block {
     }
 
     /// Returns the block in the form of stored posts. The attributes are escaped as WordPress does,
-    /// so that their text cannot end the comment.
+    /// so that their text cannot end the HTML comment that contains them.
     fn serialized(&self, content: &str) -> String {
         let mut attributes = String::new();
         if !self.attributes.is_empty() {

@@ -158,7 +158,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// Returns whether the relative path consists of a few plain names.
+/// Returns whether the relative path consists of at most [`DEPTH`] plain file names.
 fn is_plain(path: &str) -> bool {
     path.split('/').count() <= DEPTH && path.split('/').all(is_name)
 }

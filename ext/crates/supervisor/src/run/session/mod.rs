@@ -37,7 +37,7 @@ use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 
-/// The guest in which a session works, and what runs for it.
+/// The guest in which a session works, and the programs and connections that belong to this guest.
 pub(super) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,

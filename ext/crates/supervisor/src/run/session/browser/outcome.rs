@@ -263,8 +263,8 @@ fn document(
     document
 }
 
-/// Returns the members that the result of a page load has in addition. Results of page loads
-/// without a browser have them, too.
+/// Returns the members that only results of page loads have, not those of other browser commands.
+/// Results of page loads without a browser have them, too.
 fn page_load<'v>(
     surface: &str,
     visit: &Visit,

@@ -9,7 +9,8 @@ impl Session<'_, '_> {
     /// Returns the port of the guest's running web server; starts the server if necessary.
     pub(in crate::run) fn site_server(&mut self) -> Result<u16, ErrorBody> {
         if self.guest.site.is_none() {
-            // Fails before a web server starts: without a connector nothing could connect to it.
+            // Gets the connector first: if there is none, this fails before it starts a web server
+            // to which nothing could connect.
             let way = self.guest.runtime.connector()?;
             self.guest.sites += 1;
             let prepared = self.context.prepared;
