@@ -26,7 +26,7 @@ abstract class DocumentCommand extends Command {
 	 * @param string                            $name   Name of the command and of its ability.
 	 * @param array<string, mixed>              $flags  Flags of the command line, by name.
 	 * @param string                            $schema Name of the input schema.
-	 * @param array<string, string>             $kinds  Kind of each flag.
+	 * @param array<string, string>             $kinds  Type of the value of each flag, by name of the flag.
 	 * @param callable(array, Authority): array $call   Calls the service.
 	 */
 	protected function enter( string $name, array $flags, string $schema, array $kinds, callable $call ): void {

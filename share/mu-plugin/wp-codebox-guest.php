@@ -40,7 +40,7 @@ function is_bridge( string $url ): bool {
 }
 
 /**
- * Fails HTTP requests to other hosts at once instead of letting them run into their timeout.
+ * Without an egress bridge, fails HTTP requests to other hosts at once instead of letting them run into their timeout.
  *
  * @param mixed  $response Result of an earlier filter, or false.
  * @param array  $args     Request arguments.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Answers the ability that takes a picture of an archived site.
+ * Answers requests for a picture of an archived site: this host takes none, so a valid request gets an error.
  *
  * @package WPCodebox
  */

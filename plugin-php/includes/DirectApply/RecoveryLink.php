@@ -23,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class RecoveryLink {
 
-	/** Option with hash of the token, site id, change, and end of validity. */
+	/** Option with the site id, the change, the end of validity, and a hash of the token. */
 	public const OPTION = 'wp_codebox_recovery';
 
 	/** Validity in seconds. */

@@ -333,7 +333,7 @@ fn refused_bundle_archives_leave_no_files() {
     );
 
     assert_eq!(target.names(), Vec::<String>::new());
-    // Control: an archive of a valid bundle is imported in the same way, also if it is gzipped.
+    // Control: the same target and rules accept the gzipped archive of a valid bundle.
     let host = Host::new();
     let (bundle, _) = made(&host, 2);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn detach_is_recorded_once_and_not_after_the_run_has_ended() {
+    fn detach_is_recorded_for_a_live_run_and_not_after_the_run_has_ended() {
         let temp = tempfile::tempdir().unwrap();
         let record = RunRecord::begun(&NewRun::new(run()));
         record.write(temp.path()).unwrap();

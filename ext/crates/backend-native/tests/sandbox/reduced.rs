@@ -104,7 +104,7 @@ fn compiled() -> PathBuf {
     program
 }
 
-/// Targets of the guest's attempts: files, sockets and a process of its own user.
+/// What the guest tries to reach outside its tree: files, sockets and a process of the same user.
 struct Victim {
     place: PathBuf,
     _stream: UnixListener,

@@ -23,7 +23,7 @@ use wp_codebox_artifacts::CaptureLimits;
 use wp_codebox_contracts::Sha256Hex;
 
 const MAGIC: &[u8] = b"wp-codebox layer 1\n";
-/// Maximum length of a name; Linux file systems allow no longer one.
+/// Maximum length of a name in bytes, as in Linux file systems.
 const MAX_NAME: usize = 255;
 /// Size of the pieces in which contents are read.
 const PIECE: usize = 128 * 1024;

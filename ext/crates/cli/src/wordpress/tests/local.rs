@@ -144,7 +144,7 @@ fn core_is_installed_from_a_directory_given_by_a_symbolic_link() {
 }
 
 #[test]
-fn fifo_or_socket_in_a_directory_is_refused_and_not_opened() {
+fn fifo_or_socket_is_refused_among_core_files_and_ignored_among_uploads() {
     for kind in [FileType::Fifo, FileType::Socket] {
         let bench = Bench::new();
         write_site(&bench.path("site"));
