@@ -47,7 +47,7 @@ def test_run_is_refused_if_an_isolation_floor_of_its_policy_is_not_reached(bench
     answer = bench.agent("touch ran", *with_policy(isolation_floors={"cpu": "enforced"}))
     answer.expect(125, "wp_codebox_isolation_unavailable")
     error = answer.json["error"]
-    must("axis cpu must be enforced and is best-effort" in error["message"], str(answer))
+    must("axis cpu must be enforced but is best-effort" in error["message"], str(answer))
     must(any("isolation_floors.cpu" in hint for hint in error["hints"]), str(answer))
     must([row["axis"] for row in error["data"]["axes"]] == AXES, str(answer))
     must(error["data"]["missed"] == [{"axis": "cpu", "demanded": "enforced", "observed": "best-effort"}], str(answer))

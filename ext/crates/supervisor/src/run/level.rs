@@ -317,7 +317,7 @@ mod tests {
         rules.isolation_floors = memory(Enforcement::Enforced);
         let error = check(&rules, &whole).unwrap_err();
         assert_eq!(error.code, ErrorCode::IsolationUnavailable);
-        let told = "axis memory must be enforced and is best-effort (seen so)";
+        let told = "axis memory must be enforced but is best-effort (seen so)";
         assert!(error.message.contains(told), "{error}");
         assert!(
             error

@@ -160,7 +160,7 @@ fn browser_step_values_must_match_the_format_of_their_member() {
         ),
         (
             json!({"kind": "callTool", "name": "x"}),
-            "callTool is not offered",
+            "callTool is not supported",
         ),
         (
             json!({"kind": "drag", "from": "#a", "to": "text=Trash"}),
