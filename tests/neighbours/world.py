@@ -217,9 +217,10 @@ class Mode:
     # The command line.
 
     def limits(self):
-        """Returns memory and disk limits of an attacker in MiB. With a shared uid, the kernel memory limit is reached
-        before the watches run out; the cgroup limit of memory plus disk is not reached."""
-        shares = (20, 5) if self.name in IDENTITY_OF_ITS_OWN else (8, 5)
+        """Returns memory and disk limits of an attacker in MiB. With a shared uid, the kernel memory limit is reached long
+        before the watches run out: a fast processor makes a quarter of them between two polls of the supervisor. The
+        cgroup limit of memory plus disk is not reached."""
+        shares = (20, 5) if self.name in IDENTITY_OF_ITS_OWN else (4, 9)
         return tuple((WATCHES_LEFT * WATCH >> 20) * share // 10 for share in shares)
 
     def paths(self):
