@@ -229,7 +229,7 @@ fn place(
         // The search for each heading starts below the line where the previous heading was found.
         let found = match locate(have, wanted) {
             Ok(place) => place.at,
-            Err(LocateError::Ambiguous(lines)) => lines[0] - 1,
+            Err(LocateError::Ambiguous(found)) => found[0].at,
             Err(LocateError::Missing) => {
                 return Err(format!(
                     "no line of the file matches the text after @@: {below:?}"
@@ -267,21 +267,16 @@ fn place(
     let found = match found {
         // The search starts at the hunk's heading, so the first match below the heading is the
         // intended one.
-        Err(LocateError::Ambiguous(lines)) if !hunk.below.is_empty() => {
-            Ok(super::locate::HunkPosition {
-                at: lines[0] - 1,
-                by: Match::Exact,
-            })
-        }
+        Err(LocateError::Ambiguous(found)) if !hunk.below.is_empty() => Ok(found[0]),
         found => found,
     };
     found.map_err(|error| match error {
-        LocateError::Ambiguous(lines) => format!(
+        LocateError::Ambiguous(found) => format!(
             "the hunk's lines are in the file more than once, at lines {}: give more context",
-            lines
+            found
                 .iter()
                 .take(10)
-                .map(ToString::to_string)
+                .map(|found| (found.at + 1).to_string())
                 .collect::<Vec<_>>()
                 .join(", ")
         ),

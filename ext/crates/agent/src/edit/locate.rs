@@ -52,8 +52,9 @@ pub(super) struct Wanted<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LocateError {
     Missing,
-    /// The lines match at several positions; the line number of each, from 1.
-    Ambiguous(Vec<usize>),
+    /// The lines match at several positions. At least two, in the order of the file, with the
+    /// same kind of match.
+    Ambiguous(Vec<HunkPosition>),
 }
 
 /// Returns the position of the wanted lines in the file. The closest kind of match wins. Among
@@ -70,11 +71,13 @@ pub(super) fn locate(
         if let Some(at) = wanted.expected.filter(|at| found.contains(at)) {
             return Ok(HunkPosition { at, by });
         }
-        return match found.as_slice() {
-            [at] => Ok(HunkPosition { at: *at, by }),
-            _ => Err(LocateError::Ambiguous(
-                found.iter().map(|at| at + 1).collect(),
-            )),
+        let mut found: Vec<_> = found
+            .iter()
+            .map(|at| HunkPosition { at: *at, by })
+            .collect();
+        return match found.len() {
+            1 => Ok(found.remove(0)),
+            _ => Err(LocateError::Ambiguous(found)),
         };
     }
     Err(LocateError::Missing)

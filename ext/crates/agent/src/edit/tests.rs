@@ -81,6 +81,28 @@ fn git(input: &Tree, patch: &str) -> Option<Tree> {
 }
 
 #[test]
+fn first_of_two_matches_below_a_heading_gets_the_note_that_its_indentation_differs() {
+    let file = "class A {\n}\nclass B {\n\t\trun();\n\t\trun();\n}\n";
+    let input = Tree::from([("a.php".to_owned(), file.as_bytes().to_vec())]);
+    let patch = |old: &str| {
+        format!(
+            "*** Begin Patch\n*** Update File: a.php\n@@ class B {{\n-{old}\n+\t\tstop();\n*** End Patch\n"
+        )
+    };
+    let changed = file.replacen("run", "stop", 1).into_bytes();
+
+    let (files, notes) = patched(&input, &patch("run();")).unwrap();
+    assert_eq!(files["a.php"], changed);
+    assert!(
+        notes.len() == 1 && notes[0].contains("in indentation"),
+        "{notes:?}"
+    );
+
+    let (files, notes) = patched(&input, &patch("\t\trun();")).unwrap();
+    assert_eq!((&files["a.php"], notes), (&changed, Vec::new()));
+}
+
+#[test]
 fn each_patch_fixture_yields_its_expected_files_or_error() {
     let mut folders: Vec<PathBuf> = std::fs::read_dir(fixtures())
         .unwrap()
