@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'add045b5bdb4608b8e88e664f6d7773f307d46bc3ecacaeb9b0066b4cfbc48a8',
+	'contract_digest' => '3799d6c6ccd90f2c267571220bd1cfc99c1858b426d197535fa1c172c93c4b0f',
 ];

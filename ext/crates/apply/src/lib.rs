@@ -37,7 +37,7 @@ pub use error::ApplyError;
 pub use journal::{
     AppliedChange, ApplyRequest, Claim, Journal, SyntaxCheck, TargetChanges, UndoReport,
 };
-pub use prune::{Expired, KeepRules};
+pub use prune::{Expired, KeepLimit, KeepRules};
 pub use record::{ApplyId, BundleReference};
 pub use recover::Recovered;
 pub use trial::{Trial, UndoneTrial};

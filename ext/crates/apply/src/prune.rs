@@ -43,6 +43,19 @@ pub struct Expired {
     pub id: ApplyId,
     /// Size of the change's journal, including the old contents of the changed files, in bytes.
     pub bytes: u64,
+    /// Limit that the change exceeds; the first one if it exceeds several.
+    pub limit: KeepLimit,
+}
+
+/// A limit of [`KeepRules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepLimit {
+    /// [`KeepRules::max_age`].
+    Age,
+    /// [`KeepRules::count`].
+    Count,
+    /// [`KeepRules::max_bytes`].
+    Size,
 }
 
 impl Journal {
@@ -66,8 +79,13 @@ impl Journal {
         for (index, (changed, _, id)) in all.into_iter().enumerate() {
             let bytes = self.bytes(&id);
             total = total.saturating_add(bytes);
-            if index >= rules.count || changed < oldest || total > rules.max_bytes {
-                expired.push(Expired { id, bytes });
+            let limits = [
+                (changed < oldest, KeepLimit::Age),
+                (index >= rules.count, KeepLimit::Count),
+                (total > rules.max_bytes, KeepLimit::Size),
+            ];
+            if let Some((_, limit)) = limits.into_iter().find(|(exceeded, _)| *exceeded) {
+                expired.push(Expired { id, bytes, limit });
             }
         }
         Ok(expired)

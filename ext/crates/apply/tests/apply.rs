@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use trees::{Bench, added, changes, deleted, executable, file, link, modified, tree};
-use wp_codebox_apply::{ApplyError, KeepRules, TargetChanges};
+use wp_codebox_apply::{ApplyError, KeepLimit, KeepRules, TargetChanges};
 use wp_codebox_artifacts::{Change, EntryChange, MountChanges, Node};
 
 /// Writes files into the target and returns a change of them that contains every kind of change.
@@ -419,18 +419,27 @@ fn changes_beyond_the_limit_of_count_age_or_size_expire_and_a_removed_change_can
     };
     let expired = |rules: &KeepRules| -> Vec<_> {
         let expired = bench.journal().expired(rules).unwrap();
-        expired.into_iter().map(|expired| expired.id).collect()
+        expired
+            .into_iter()
+            .map(|expired| (expired.id, expired.limit))
+            .collect()
     };
+    let (second, third) = (ids[1].clone(), ids[2].clone());
     assert_eq!(expired(&KeepRules::default()), []);
-    assert_eq!(expired(&rules(1, 3600, 1 << 30)), ids[1..]);
-    assert_eq!(expired(&rules(9, 3600, 250_000)), ids[2..]);
+    let beyond_count = [
+        (second, KeepLimit::Count),
+        (third.clone(), KeepLimit::Count),
+    ];
+    assert_eq!(expired(&rules(1, 3600, 1 << 30)), beyond_count);
+    let beyond_size = [(third.clone(), KeepLimit::Size)];
+    assert_eq!(expired(&rules(9, 3600, 250_000)), beyond_size);
     let uid = rustix::process::geteuid().as_raw().to_string();
     let done = bench.site.join("applies").join(uid).join("done");
     fs::File::open(done.join(ids[2].as_str()))
         .unwrap()
         .set_modified(std::time::UNIX_EPOCH)
         .unwrap();
-    assert_eq!(expired(&rules(9, 3600, 1 << 30)), ids[2..]);
+    assert_eq!(expired(&rules(9, 3600, 1 << 30)), [(third, KeepLimit::Age)]);
     bench.journal().remove(&ids[2]).unwrap();
     let gone = bench.undo(&ids[2], None).unwrap_err();
     assert!(matches!(gone, ApplyError::NotFound { .. }), "{gone}");

@@ -6,7 +6,7 @@ use super::{Settings, duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use wp_codebox_apply::{Expired, Journal, KeepRules};
+use wp_codebox_apply::{Expired, Journal, KeepLimit, KeepRules};
 use wp_codebox_backend_native::{StaleTemplate, Sweep, reap_cgroups, sweep_templates};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
 use wp_codebox_runtime::{
@@ -79,7 +79,7 @@ fn changes(
     let Ok(_claim) = journal.claim() else {
         return Ok(());
     };
-    for Expired { id, bytes } in journal.expired(rules).map_err(|e| e.body())? {
+    for Expired { id, bytes, limit } in journal.expired(rules).map_err(|e| e.body())? {
         let removed = match mode {
             GcMode::Remove => journal.remove(&id),
             GcMode::DryRun => Ok(()),
@@ -90,7 +90,11 @@ fn changes(
                 id: id.to_string(),
                 site: Some(site.clone()),
                 bytes,
-                reason: GcReason::Age,
+                reason: match limit {
+                    KeepLimit::Age => GcReason::Age,
+                    KeepLimit::Count => GcReason::Count,
+                    KeepLimit::Size => GcReason::Size,
+                },
             }),
             Err(error) => report.failed.push(GcFailure {
                 kind: GcKind::Change,

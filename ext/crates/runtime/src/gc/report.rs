@@ -94,6 +94,8 @@ pub enum GcReason {
     /// Together with the newer items that are not removed, this item exceeds the maximum total
     /// size.
     Size,
+    /// More newer items of the same kind exist than may be kept.
+    Count,
     /// The process that created the item is dead, or the run that the item belongs to was removed.
     Orphaned,
     /// An earlier garbage collection started to remove the item but did not finish.
