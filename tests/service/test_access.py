@@ -138,6 +138,21 @@ def test_profile_secret_is_read_from_its_file_and_is_in_neither_the_guest_nor_an
     service.delete(f"/v1/sandboxes/{sandbox}")
 
 
-def test_mount_of_the_state_directory_of_the_service_is_denied(bench, service):
-    refused = service.post("/v1/sandboxes", {"profile": "profile.test", "workspace": {"source": service.state}}, headers={"Prefer": "wait=240"})
-    must("wp_codebox_mount_denied" in str(refused), f"{refused}")
+def test_administrator_mounts_only_directories_below_a_source_root_and_never_the_state_directory(bench, service):
+    # The first sandbox builds the template, which the other state directory copies.
+    service.delete(f"/v1/sandboxes/{service.create()['id']}")
+    opened, closed = bench.source("opened/shop"), bench.source("closed")
+    os.symlink(closed, os.path.join(bench.directory, "opened/link"))
+    own = os.path.join(bench.directory, "service-roots")
+    roots = Service(bench, "roots", "--source-root", os.path.dirname(opened), "--source-root", own, like=service).start()
+    try:
+        state, link = roots.state, os.path.join(bench.directory, "opened/link")
+        for one, source in ((roots, closed), (roots, link), (roots, state), (service, opened)):
+            refused = str(one.post("/v1/sandboxes", {"profile": "profile.test", "workspace": {"source": source}}, headers={"Prefer": "wait=240"}))
+            must("wp_codebox_mount_denied" in refused, f"{source}: {refused}")
+            must(("--source-root" in refused) == (source != state), f"denied for another reason, {source}: {refused}")
+        # Control.
+        sandbox = roots.create(workspace={"source": opened})["id"]
+        must(roots.sh(sandbox, "cat /workspace/plugin/lib/a.txt") == "one\ntwo\nthree\n", "the directory is not mounted")
+    finally:
+        roots.close()
