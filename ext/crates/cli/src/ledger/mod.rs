@@ -27,7 +27,7 @@ use wp_codebox_ledger::{
 use wp_codebox_runtime::StateDir;
 
 /// Name of the price table in the state directory.
-const PRICES: &str = "meter-prices.json";
+pub(crate) const PRICES: &str = "meter-prices.json";
 /// Maximum number of bytes read from a price table: one more than the parser accepts, so that it
 /// refuses a larger table instead of parsing a part of it.
 const MAX_PRICES: u64 = 1024 * 1024 + 1;
@@ -209,7 +209,7 @@ fn prices(args: &PricesArgs) -> Result<Answer, ErrorBody> {
         Some(path) => path.clone(),
         None => Settings::resolve(&args.paths)?.state_dir.join(PRICES),
     };
-    let prices = Prices::parse(&read(&path)?).map_err(|e| e.body())?;
+    let prices = read_prices(&path)?;
     let (Some(extension), Some(duration)) = (&args.extension, &args.duration) else {
         return Ok(Answer::success(json!(prices), shown::prices(&prices)));
     };
@@ -221,18 +221,22 @@ fn prices(args: &PricesArgs) -> Result<Answer, ErrorBody> {
     Ok(Answer::success(json!(quote), vec![line]))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ErrorBody> {
+/// Reads a price table.
+///
+/// # Errors
+/// `wp_codebox_prices_invalid` if the file cannot be read or is not a price table.
+pub(crate) fn read_prices(path: &Path) -> Result<Prices, ErrorBody> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_PRICES).read_to_end(&mut bytes))
-        .map(|_| bytes)
         .map_err(|error| {
             let message = format!(
                 "the price table {} cannot be read: {error}; name one with --prices",
                 path.display()
             );
             ErrorBody::new(ErrorCode::PricesInvalid, message)
-        })
+        })?;
+    Prices::parse(&bytes).map_err(|e| e.body())
 }
 
 fn existing(place: &PlaceArgs) -> Result<Ledger, ErrorBody> {

@@ -8,13 +8,13 @@ use super::socket_group;
 use super::source_roots::SourceRoots;
 use super::token::directory;
 use crate::Settings;
+use crate::ledger::{PRICES, read_prices};
 use crate::output::Output;
 use crate::signals::{on_end, unheard_signals};
-use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
-use wp_codebox_ledger::{Ledger, LedgerFiles, Prices};
+use wp_codebox_ledger::{Ledger, LedgerFiles};
 use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, RegionName};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::{Extension, Listener, OtlpEndpoint, Service, ServiceConfig, SocketAccess};
@@ -26,11 +26,6 @@ const SOCKET: &str = "api.sock";
 const REMOTE_CAPACITY: u32 = 1024;
 /// Environment variable with the URL of an OpenTelemetry collector.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Name of the price table in the state directory.
-const PRICES: &str = "meter-prices.json";
-/// Maximum number of bytes read from a price table: one more than the parser accepts, so that it
-/// refuses a larger table instead of parsing a part of it.
-const MAX_PRICES: u64 = 1024 * 1024 + 1;
 
 pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let settings = Settings::for_guests(&args.paths, None, output)?;
@@ -42,8 +37,8 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     // private key, and to listen on a port below 1024.
     let usual = state.path().join(PRICES);
     let prices = match &args.prices {
-        Some(path) => Some(prices(path)?),
-        None if usual.exists() => Some(prices(&usual)?),
+        Some(path) => Some(read_prices(path)?),
+        None if usual.exists() => Some(read_prices(&usual)?),
         None if args.credits => {
             return Err(invalid(format!(
                 "--credits needs prices: add --prices, or write the price table to {}",
@@ -145,13 +140,4 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
 
 fn host(name: &str) -> Result<HostId, ErrorBody> {
     HostId::new(name).map_err(|e| invalid(e.to_string()))
-}
-
-fn prices(path: &Path) -> Result<Prices, ErrorBody> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MAX_PRICES).read_to_end(&mut bytes))
-        .map_err(|e| invalid(format!("--prices {}: {e}", path.display())))?;
-    Prices::parse(&bytes).map_err(|e| e.body())
 }
