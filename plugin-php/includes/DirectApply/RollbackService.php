@@ -65,7 +65,7 @@ final class RollbackService {
 				'run_id'      => (string) $artifact['run_id'],
 				'change'      => $change['id'],
 			];
-			$files    = self::relative( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
+			$files    = self::checked( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
 			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
 			$result = $running->during( [ 'event' => 'rollback' ] + $record, fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
 		} catch ( Throwable $thrown ) {
@@ -140,25 +140,22 @@ final class RollbackService {
 	}
 
 	/**
-	 * Returns the names of files in the journal of applied changes: guest paths, or paths relative to the mount.
+	 * Checks that the bundle changes the files that the caller named. Undo accepts guest paths and paths relative to the mount.
 	 *
 	 * @param array<string, mixed> $artifact Bundle.
 	 * @param array<string, mixed> $change   Applied change of the bundle.
 	 * @param list<string>         $files    Files as the caller named them.
-	 * @return list<string>
+	 * @return list<string> The same files, each once.
 	 * @throws Failure `wp_codebox_approved_files_invalid` for a file that the bundle does not change.
 	 */
-	private static function relative( array $artifact, array $change, array $files ): array {
-		$names = array_combine( $change['files'], $change['files'] );
-		foreach ( ArtifactService::changed_files( $artifact ) as $row ) {
-			$names[ (string) $row['path'] ]         = (string) $row['path'];
-			$names[ (string) $row['relativePath'] ] = (string) $row['relativePath'];
-		}
-		$unknown = array_values( array_diff( $files, array_keys( $names ) ) );
+	private static function checked( array $artifact, array $change, array $files ): array {
+		$rows    = ArtifactService::changed_files( $artifact );
+		$known   = array_merge( $change['files'], array_column( $rows, 'path' ), array_column( $rows, 'relativePath' ) );
+		$unknown = array_values( array_diff( $files, $known ) );
 		if ( [] !== $unknown ) {
 			/* translators: %s: path. */
 			throw Failure::because( ErrorCode::ApprovedFilesInvalid, Sentence::of( __( 'The bundle does not change the file %s; use paths from its list of changed files.', 'codebox' ), $unknown[0] ) );
 		}
-		return array_values( array_unique( array_map( static fn( string $file ): string => $names[ $file ], $files ) ) );
+		return array_values( array_unique( $files ) );
 	}
 }
