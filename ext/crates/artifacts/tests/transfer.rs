@@ -254,7 +254,7 @@ fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn refused_bundle_archives_leave_no_files() {
+fn bundle_archive_that_is_unsafe_invalid_or_too_large_is_refused_and_leaves_no_files() {
     use tar::EntryType::{Block, Char, Fifo, Link, Regular, Symlink};
     let manifest = ("b/manifest.json", Regular, b"{}" as &[u8]);
     let invalid = ErrorCode::ArtifactImportSourceInvalid;
@@ -528,7 +528,7 @@ fn adopted_bundle_is_signed_by_both_hosts_and_passes_the_preflight_of_the_adopti
 }
 
 #[test]
-fn bundle_that_the_check_refuses_or_that_is_unsigned_or_of_another_run_is_not_adopted() {
+fn bundle_is_not_adopted_if_the_callers_check_refuses_it_or_it_is_unsigned_or_of_another_run() {
     let (node, host) = (Host::new(), Host::new());
     let (bundle, _) = made_with_a_change(&node, 6);
     let members = MemberSet::from_directory(&Dir::open(&bundle).unwrap()).unwrap();

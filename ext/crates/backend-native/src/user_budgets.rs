@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn user_limits_of_this_host_are_readable() {
+    fn epoll_and_inotify_limits_of_this_host_are_readable() {
         let budgets = UserBudgets::read();
         assert!(budgets.epoll_watches.is_some() && budgets.inotify_instances.is_some());
     }

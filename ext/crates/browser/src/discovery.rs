@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chromium_scripts_are_resolved_and_other_scripts_or_non_executables_are_refused() {
+    fn program_behind_a_chromium_script_is_found_and_another_script_or_non_executable_is_refused() {
         for name in ["chromium", "chromium-headless-shell"] {
             let script = format!("/usr/bin/{name}");
             if Path::new(&script).exists() {

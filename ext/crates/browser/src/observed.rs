@@ -395,8 +395,8 @@ mod tests {
         assert!(observed.reached("l1", "load") && !observed.reached("l2", "load"));
     }
 
-    /// `Some` closes the reported page. An actor is a simulated user of a scenario with a browser
-    /// context of its own.
+    /// An event of a new page returns `Some` if that page must be closed. An actor is a simulated
+    /// user of a scenario with a browser context of its own.
     #[test]
     fn first_page_of_an_actors_context_stays_open_and_a_second_one_is_closed() {
         let mut observed = Observed {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn unmet_requirement_has_a_hint_and_another_failure_has_none() {
+    fn unmet_requirement_adds_a_hint_and_another_failure_has_only_the_no_activate_hint() {
         for (printed, expected) in [
             (
                 "Error: The parent theme is missing. Please install the \"sky\" parent theme.",

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_directory_without_memory_controller_is_refused() {
+    fn configured_path_that_is_no_cgroup_directory_is_refused() {
         assert!(CgroupParents::named(Path::new("/tmp")).is_err());
         assert!(CgroupParents::named(Path::new("/does/not/exist")).is_err());
     }

@@ -452,7 +452,7 @@ fn mount_targets_that_cover_guest_directories_are_refused() {
 }
 
 #[test]
-fn staged_file_is_copied_where_guests_may_write_and_refused_outside_the_allowed_directories() {
+fn staged_file_is_a_read_only_mount_and_is_refused_outside_the_allowed_directories() {
     let stage = |target: &str| {
         let file = StagedFile {
             source: "/host/tool".to_owned(),

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disk_usage_poll_counts_bytes_entries_and_depth_without_following_links() {
+    fn disk_usage_poll_counts_bytes_and_entries_reports_too_deep_trees_and_follows_no_links() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
         std::fs::create_dir_all(root.join("a/b")).unwrap();

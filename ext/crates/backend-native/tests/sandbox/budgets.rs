@@ -162,7 +162,7 @@ fn child_process_that_acts_as_a_runner_with_few_open_files() {
 }
 
 #[test]
-fn exhausted_descriptors_in_flight_give_an_error_and_do_not_end_the_guest() {
+fn exhausted_limit_on_descriptors_in_flight_gives_an_error_and_does_not_end_the_guest() {
     template();
     assert!(
         raise_open_files() > 2 * MANY,

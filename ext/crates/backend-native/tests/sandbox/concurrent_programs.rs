@@ -238,7 +238,7 @@ fn sleepers(guest: &mut Guest, count: usize) {
 }
 
 #[test]
-fn stop_kills_a_program_and_its_children_and_a_signal_reaches_its_process_group() {
+fn stop_kills_a_program_and_its_children_and_a_signal_ends_the_program_it_is_sent_to() {
     let mut guest = guest();
     let mut victim = launch_piped(&mut guest, &["sh", "-c", "sleep 71 & echo up; wait"]);
     let mut other = launch_piped(&mut guest, &["sh", "-c", "echo up; exec sleep 72"]);

@@ -55,7 +55,7 @@ fn sockets_fifos_and_personality_queries_that_programs_need_succeed_in_the_guest
 }
 
 #[test]
-fn host_files_do_not_exist_in_the_guest() {
+fn host_files_outside_system_directories_and_mounts_do_not_exist_in_the_guest() {
     let place = directory("host");
     let marker = place.join("marker.txt");
     fs::write(&marker, "secret-of-the-host").unwrap();
@@ -295,7 +295,7 @@ fn guest_dev_has_only_null_zero_full_random_urandom_tty_shm_fd_and_standard_stre
 }
 
 #[test]
-fn report_at_level_full_enforces_all_axes_but_memory_cpu_identity_and_has_no_host_path() {
+fn report_at_level_full_has_best_effort_only_for_memory_cpu_identity_and_contains_no_host_path() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());
@@ -343,7 +343,7 @@ impl ProcessSandbox for Through {
 }
 
 #[test]
-fn launcher_refuses_root_even_in_a_user_namespace() {
+fn launcher_that_runs_as_root_of_a_user_namespace_is_refused() {
     let plan = Spec::default().plan();
     let launch = |sandbox: &dyn ProcessSandbox| {
         Guest::launch(

@@ -18,7 +18,7 @@ fn limited(change: impl Fn(&mut Limits)) -> wp_codebox_backend_native::Guest {
 }
 
 #[test]
-fn fork_bomb_stops_at_the_process_limit_and_ends_with_the_guest() {
+fn processes_above_the_limit_fail_to_start_and_a_guest_with_a_fork_bomb_is_killed_in_time() {
     let mut guest = limited(|l| l.processes = 20);
     let count = "i=0; while [ $i -lt COUNT ]; do sleep 40 & i=$((i+1)); done; echo all";
     let result = sh(&mut guest, &count.replace("COUNT", "12"));

@@ -120,7 +120,7 @@ fn dropping_a_wrapped_guest_ends_every_guest_process() {
 /// The tests above are the control: the same guest starts inside bubblewrap, so the failure here is
 /// due to gVisor.
 #[test]
-fn run_in_gvisor_is_refused_because_isolation_level_full_is_not_reached() {
+fn run_in_gvisor_is_refused_with_a_hint_about_landlock() {
     assert!(fs::exists(RUNSC).unwrap(), "install runsc");
     let sandbox = Gvisor {
         program: RUNSC.to_owned(),

@@ -204,7 +204,7 @@ fn guest_at_level_reduced_cannot_reach_files_or_processes_of_its_own_user() {
 }
 
 #[test]
-fn reduced_isolation_report_enforces_four_axes_and_marks_five_others_best_effort() {
+fn report_at_level_reduced_marks_four_axes_enforced_and_five_others_best_effort() {
     let sandbox = sandbox();
     let report = sandbox.guest.report();
     assert_eq!(report.level, IsolationLevel::Reduced);
@@ -416,7 +416,7 @@ fn mount_source_replaced_after_planning_fails_the_copy_at_level_reduced() {
 }
 
 #[test]
-fn reduced_plan_that_binds_a_directory_of_its_own_user_a_non_system_or_a_writable_one_is_refused() {
+fn plan_at_level_reduced_may_bind_only_system_directories_of_another_user_and_only_read_only() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();

@@ -289,7 +289,8 @@ fn visual_compare_needs_a_source_and_a_candidate_and_refuses_unsupported_or_inva
 }
 
 /// The session of an actor is its `userSession` in `actors`; without one, it has the actor's name.
-/// A task begins itself if no actor does its first step.
+/// `begins_itself` is true if no actor does the first step; then the command's own browser loads
+/// the page.
 #[test]
 fn step_without_an_actor_has_the_scenarios_actor_and_sessions_are_named_by_user_session_or_actor() {
     let scenario = r#"{"url": "/", "actor": "all", "actors": ["all", {"name": "own", "userSession": "session-1"}],

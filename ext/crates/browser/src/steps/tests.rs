@@ -67,7 +67,7 @@ fn evaluate_step_keeps_its_assert_value_and_an_unknown_member_or_a_call_tool_ste
 }
 
 #[test]
-fn browser_wait_and_state_steps_are_parsed() {
+fn browser_steps_that_wait_expect_or_navigate_are_parsed() {
     for (json, act) in [
         (
             r#"{"kind":"waitFor","waitFor":"networkidle"}"#,
@@ -204,7 +204,7 @@ fn locators_frames_and_drop_places_of_browser_steps_are_parsed() {
 }
 
 #[test]
-fn every_step_kind_of_editor_acts_is_known_to_the_check_of_the_policy() {
+fn policy_check_of_editor_steps_knows_every_kind_of_editor_step() {
     for (_, kinds) in EDITOR_ACTS {
         for kind in *kinds {
             // No kind has the member `x`. For a known kind, the error states its members.

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lease_of_an_ended_run_is_released_or_expired_and_without_a_preview_unknown() {
+    fn lease_of_an_open_preview_is_active_until_its_run_ends_and_unknown_without_a_preview() {
         for (preview, run, expected) in [
             (json!({"status": "open"}), RunStatus::Running, "active"),
             (json!({"status": "open"}), RunStatus::Ended, "released"),

@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// In place of an unusable name: the text domain, the name of the main file, or a corrected
-    /// name, in this order.
+    /// Replacements of an unusable name are the text domain, the name of the main file and a
+    /// corrected name, in this order.
     #[test]
     fn slug_is_the_directory_name_unless_it_is_unusable_or_generic() {
         let text = |directory: &str, domain: Option<&str>, stem: Option<&str>| {

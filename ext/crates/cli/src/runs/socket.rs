@@ -121,7 +121,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn socket_link_is_created_reused_and_removed_after_the_run() {
+    fn socket_link_is_created_and_reused_and_removed_when_its_socket_is_gone() {
         let temp = tempfile::tempdir().unwrap();
         let (links, socket) = (temp.path().join("links"), temp.path().join("socket"));
         std::fs::write(&socket, "").unwrap();

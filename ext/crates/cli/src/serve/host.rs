@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profile_versions_are_in_the_order_of_their_precedence() {
+    fn profile_versions_sort_by_number_and_pre_releases_before_their_release() {
         let ordered = [
             "1.0.0-alpha",
             "1.0.0-alpha.1",

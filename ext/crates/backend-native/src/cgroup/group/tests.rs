@@ -111,7 +111,7 @@ fn meter_reports_an_oom_kill_that_happens_after_the_creation_of_the_meter() {
 }
 
 #[test]
-fn v2_cgroup_without_delegable_memory_controller_is_an_error() {
+fn v2_cgroup_whose_memory_controller_cannot_be_enabled_for_children_is_an_error() {
     let temp = tempfile::tempdir().unwrap();
     let place = CgroupParents {
         parents: vec![Hierarchy::Unified(temp.path().join("none"))],

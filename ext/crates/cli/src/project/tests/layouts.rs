@@ -147,7 +147,7 @@ fn main_file_among_several_plugin_files_is_the_one_named_like_the_directory_or_w
 }
 
 #[test]
-fn subversion_checkout_has_the_slug_above_trunk_tags_and_branches() {
+fn slug_in_a_subversion_checkout_is_the_directory_name_above_trunk_tags_or_branches() {
     let header = plugin("Hello", "hello");
     let tree = Tree::new(&[
         ("svn/hello/trunk/main.php", &header),
@@ -212,7 +212,7 @@ fn plugins_themes_and_must_use_plugins_of_a_bedrock_site_are_projects() {
 }
 
 #[test]
-fn theme_with_a_second_stylesheet_below_it_and_a_child_theme_beside_it_are_two_projects() {
+fn subdirectory_with_a_stylesheet_belongs_to_its_theme_and_a_child_theme_is_a_project_itself() {
     let child = "/*\nTheme Name: Night\nTemplate: sky\nText Domain: night\n*/";
     let tree = tree_with_cores(
         &["site"],

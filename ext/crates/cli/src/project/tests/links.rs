@@ -54,7 +54,7 @@ fn link_into_the_middle_of_a_project_leads_to_that_project() {
 }
 
 #[test]
-fn symlinked_plugins_directory_is_refused_and_a_plugin_in_it_has_its_real_path_and_the_site() {
+fn linked_plugins_directory_is_refused_and_a_plugin_in_it_has_a_real_path_and_the_links_site() {
     let tree = tree_with_cores(
         &["site"],
         &[

@@ -82,7 +82,7 @@ fn main_file_named_like_the_directory_is_found_among_more_than_five_hundred_entr
 }
 
 #[test]
-fn one_of_several_headers_is_chosen_by_the_directory_name_then_by_the_version() {
+fn plugin_file_named_like_the_directory_is_chosen_else_the_only_one_with_a_version() {
     let bare = "<?php // Plugin Name: Bare\n";
     for (directory, files, expected) in [
         (

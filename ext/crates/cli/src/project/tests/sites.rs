@@ -174,7 +174,7 @@ fn single_file_plugin_in_the_plugins_directory_does_not_make_that_directory_a_pl
 }
 
 #[test]
-fn work_tree_that_contains_a_site_is_not_the_project_of_code_without_a_header() {
+fn code_without_a_header_is_a_project_itself_in_a_work_tree_that_contains_a_site() {
     let tree = tree_with_cores(
         &["site"],
         &[

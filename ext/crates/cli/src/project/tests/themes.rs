@@ -28,7 +28,7 @@ fn theme_is_found_and_activated_by_its_slug() {
 }
 
 #[test]
-fn project_of_a_child_theme_has_the_slug_of_its_parent_theme() {
+fn project_of_a_child_theme_names_its_parent_theme() {
     let child = "/*\nTheme Name: Night\nTemplate: sky\n*/";
     let tree = Tree::new(&[("code/night/style.css", child)]);
     let project = tree.around("code/night").unwrap();

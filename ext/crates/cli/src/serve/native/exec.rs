@@ -155,7 +155,7 @@ mod tests {
     /// The credit is the number of bytes that the sandbox accepts at this time. The base64 texts
     /// are `abcd` and `ef`.
     #[test]
-    fn input_is_sent_only_up_to_the_credit_and_its_end_comes_once_after_it() {
+    fn input_is_sent_only_up_to_the_credit_and_the_end_of_input_is_sent_once_after_the_last_byte() {
         let mut input = Input::new(b"abcdef".to_vec());
         input.fill().unwrap();
         assert!(input.pending.is_empty(), "the program has not started");

@@ -46,7 +46,7 @@ fn request(sandbox: &str) -> Provision {
 const RUN: &str = "run_0123456789abcdef0123456789abcdef";
 
 #[test]
-fn unknown_and_malformed_ids_are_not_found_in_every_method_that_takes_a_sandbox() {
+fn every_method_that_takes_a_sandbox_reports_unknown_and_malformed_ids_as_not_found() {
     let (_temp, native) = native();
     let actor: Actor = "adm:test".parse().unwrap();
     for id in [RUN, "run_1", "x"] {
