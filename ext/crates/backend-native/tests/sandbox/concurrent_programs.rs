@@ -238,10 +238,10 @@ fn sleepers(guest: &mut Guest, count: usize) {
 }
 
 #[test]
-fn stop_kills_a_program_and_its_children_and_a_signal_ends_the_program_it_is_sent_to() {
+fn stop_kills_a_program_and_its_children_and_a_signal_reaches_its_process_group() {
     let mut guest = guest();
     let mut victim = launch_piped(&mut guest, &["sh", "-c", "sleep 71 & echo up; wait"]);
-    let mut other = launch_piped(&mut guest, &["sh", "-c", "echo up; exec sleep 72"]);
+    let mut other = launch_piped(&mut guest, &["sh", "-c", "sleep 72 & echo up; wait"]);
     assert_eq!(
         (victim.line().as_str(), other.line().as_str()),
         ("up", "up")
@@ -259,6 +259,7 @@ fn stop_kills_a_program_and_its_children_and_a_signal_ends_the_program_it_is_sen
         end(&mut guest),
         (other.id.clone(), ExecEnd::Signaled(libc::SIGTERM))
     );
+    sleepers(&mut guest, 0);
     // Signals to an ended and to an unknown program are ignored.
     guest.signal_program(&other.id, libc::SIGKILL).unwrap();
     guest

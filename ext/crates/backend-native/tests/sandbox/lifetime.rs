@@ -22,6 +22,22 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
+/// Returns the pid and those of all its descendants.
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        next += 1;
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        all.extend(
+            text.split_whitespace()
+                .map(|pid| pid.parse::<i32>().unwrap()),
+        );
+    }
+    all
+}
+
 /// Starts programs in a guest; returns the pids of the launcher, pid 1 and all programs.
 pub(crate) fn all_processes(guest: &mut Guest) -> Vec<i32> {
     sh(
@@ -42,7 +58,7 @@ pub(crate) fn kill(pid: i32) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
 }
 
-fn all_gone(pids: &[i32]) -> bool {
+pub(crate) fn all_gone(pids: &[i32]) -> bool {
     pids.iter().all(|pid| !alive(*pid))
 }
 

@@ -5,6 +5,7 @@
 //! same user, and the same attempt succeeds outside the guest.
 
 use crate::fixture::*;
+use crate::lifetime::{all_gone, descendants, kill, parent};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd;
@@ -442,33 +443,6 @@ fn plan_at_level_reduced_may_bind_only_system_directories_of_another_user_and_on
     }
 }
 
-fn descendants(pid: i32) -> Vec<i32> {
-    let mut all = vec![pid];
-    let mut next = 0;
-    while let Some(&pid) = all.get(next) {
-        next += 1;
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let text = fs::read_to_string(path).unwrap_or_default();
-        all.extend(
-            text.split_whitespace()
-                .map(|pid| pid.parse::<i32>().unwrap()),
-        );
-    }
-    all
-}
-
-fn parent(pid: i32) -> i32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse()
-        .unwrap()
-}
-
 /// Starts programs, some in sessions of their own; returns the pids of the launcher, the first
 /// process and all programs.
 fn all_processes(sandbox: &mut ReducedGuest) -> Vec<i32> {
@@ -477,15 +451,6 @@ fn all_processes(sandbox: &mut ReducedGuest) -> Vec<i32> {
     assert!(all.len() >= 6, "{all:?}");
     assert!(all.iter().all(|pid| alive(*pid)), "control: they live");
     all
-}
-
-fn kill(pid: i32) {
-    // SAFETY: sends a signal to a process this test started.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
-}
-
-fn all_gone(pids: &[i32]) -> bool {
-    pids.iter().all(|pid| !alive(*pid))
 }
 
 /// Returns a status line for each process that still exists; empty when there is none.
