@@ -89,8 +89,8 @@ pub struct TaskSpec {
     pub checks: Vec<String>,
     /// Runtime policy of the run; absent: the default policy.
     pub policy: Option<RuntimePolicy>,
-    /// Network access of the guest; replaces `network` of the policy, unless the host sets the
-    /// policy.
+    /// Network access of the guest; replaces `network` of the policy. A value of the caller has no
+    /// effect if the host sets the policy.
     pub network: Option<Value>,
     /// Requested resource limits of the run.
     pub limits: LimitsRequest,

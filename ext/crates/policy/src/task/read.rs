@@ -29,8 +29,13 @@ pub fn read_task(
     let mut reader = Reader::default();
     reader.check_names(&caller, TaskAuthority::Caller);
     reader.check_names(&host, TaskAuthority::Host);
-    let network = caller.get("network").filter(|n| !n.is_null()).cloned();
-    if let (Some(network), false) = (network, host.contains_key("policy")) {
+    let network = match (host.get("network"), host.contains_key("policy")) {
+        (None, true) => None,
+        (None, false) => caller.get("network").cloned(),
+        (host, _) => host.cloned(),
+    };
+    caller.extend(host);
+    if let Some(network) = network.filter(|network| !network.is_null()) {
         let given = caller.get("policy").filter(|policy| !policy.is_null());
         let mut policy = match given {
             Some(policy) => policy.clone(),
@@ -41,7 +46,6 @@ pub fn read_task(
         }
         caller.insert("policy".to_owned(), policy);
     }
-    caller.extend(host);
     let mut fields = Map::new();
     for row in TASK_FIELDS {
         let Some(value) = caller.remove(row.name).filter(|value| !value.is_null()) else {

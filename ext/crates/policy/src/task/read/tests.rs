@@ -63,6 +63,51 @@ fn every_field_of_the_task_table_is_read() {
 }
 
 #[test]
+fn network_of_the_host_replaces_that_of_the_caller_and_of_either_policy() {
+    let open = json!({"allowHosts": ["example.org"], "tls": "tunnel"});
+    let policy = |network: &Value| {
+        let mut policy = json!(defaults(Vec::new()));
+        policy["network"] = network.clone();
+        policy
+    };
+    let network = |caller: Value, host: Value| {
+        let read = read_task(map(caller), map(host)).unwrap();
+        json!(read.policy)["network"].clone()
+    };
+    let deny = json!("deny");
+    for (caller, host, expected) in [
+        // Control: without values of the host, those of the caller count.
+        (json!({"network": open}), json!({}), &open),
+        (
+            json!({"network": open, "policy": policy(&deny)}),
+            json!({}),
+            &open,
+        ),
+        (json!({"network": open}), json!({"network": deny}), &deny),
+        (
+            json!({"policy": policy(&open)}),
+            json!({"network": deny}),
+            &deny,
+        ),
+        (
+            json!({}),
+            json!({"network": deny, "policy": policy(&open)}),
+            &deny,
+        ),
+        (
+            json!({"network": open}),
+            json!({"policy": policy(&deny)}),
+            &deny,
+        ),
+    ] {
+        let shown = format!("{caller} {host}");
+        assert_eq!(network(caller, host), *expected, "{shown}");
+    }
+    let read = read_task(map(json!({"network": open})), map(json!({"network": null}))).unwrap();
+    assert_eq!(read.policy, None);
+}
+
+#[test]
 fn task_with_each_agent_kind_and_task_without_optional_members_are_read() {
     let Some(Shape::Kinds(kinds)) = TASK_FIELDS
         .iter()
