@@ -78,7 +78,7 @@ def test_record_changes_are_neither_lost_nor_repeated_when_the_leader_is_killed(
     cluster = Cluster(program)
     try:
         cluster.start()
-        test = subprocess.Popen([tests_of_the_bus, "--exact", "--ignored", "--nocapture", "counter_that_a_killed_leader_interrupts"],
+        test = subprocess.Popen([tests_of_the_bus, "--exact", "--ignored", "--nocapture", "each_count_changes_the_record_exactly_once_although_a_leader_is_killed"],
                                 env={**os.environ, "CODEBOX_NATS_COUNT": cluster.url, "CODEBOX_NATS_REPLICAS": "3"},
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         line = next(line for line in test.stdout if line.startswith("counts "))

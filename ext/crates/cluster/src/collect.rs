@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_a_new_record_refers_to_before_their_removal_stay() {
+    fn object_stays_if_a_record_that_refers_to_it_appears_before_the_object_is_removed() {
         let (objects, task, layer) = stored();
         let (clock, mut collector) = (Clock::new(), Collector::new());
         let none = |after| changed(after, Vec::new());

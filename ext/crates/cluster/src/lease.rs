@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn lease_expires_when_the_revision_is_unchanged_for_the_limit_and_not_before() {
+    fn lease_expires_if_the_revision_of_the_heartbeat_stays_unchanged_for_the_time_limit() {
         let mut leases = Leases::new(LIMIT);
         leases.observe(at(0), &[beat("1", 5)]);
         leases.observe(at(9), &[beat("1", 5)]);

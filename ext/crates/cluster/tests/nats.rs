@@ -322,7 +322,7 @@ fn one_of_eight_threads_wins_each_compare_and_set() {
 }
 
 #[test]
-fn message_is_delivered_to_one_process_again_after_retry_and_never_after_ack() {
+fn message_is_delivered_once_and_again_after_retry_and_never_after_ack() {
     let Some(world) = world() else { return };
     let (bus, queue) = (&world.bus, world.queue());
     assert!(bus.queues().unwrap().contains(&queue));
@@ -911,7 +911,7 @@ fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_se
 /// While this test counts, the parent kills the leader of the records, then writes a line to stdin.
 #[test]
 #[ignore = "a process that tests/cluster starts, because it kills a server"]
-fn counter_that_a_killed_leader_interrupts() {
+fn each_count_changes_the_record_exactly_once_although_a_leader_is_killed() {
     let url = std::env::var("CODEBOX_NATS_COUNT").unwrap();
     let world = world_with(&url, limits()).unwrap();
     let (bus, mut record) = (&world.bus, world.record(1));
@@ -1089,7 +1089,7 @@ fn accounts_of_submitter_and_node_have_the_rights_for_a_whole_run() {
 }
 
 #[test]
-fn accounts_of_other_parties_are_denied_at_once() {
+fn account_of_a_submitter_or_node_is_denied_at_once_what_only_other_parties_may_do() {
     let Some(accounts) = Accounts::given() else {
         return;
     };

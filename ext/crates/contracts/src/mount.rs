@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_path_must_be_absolute_and_normalised() {
+    fn relative_guest_path_or_one_with_empty_or_dot_parts_is_refused_and_a_final_slash_removed() {
         for bad in [
             "", "a", "/a/../b", "/a//b", "/./a", "/a\nb", "/a\\b", "/a\0",
         ] {

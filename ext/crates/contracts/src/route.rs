@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn network_rules_with_methods_paths_or_presets_need_control_of_requests() {
+    fn network_rules_with_methods_or_presets_need_control_of_requests_and_others_of_hosts() {
         let deny = NetworkPolicy::Posture(NetworkPosture::Deny);
         assert_eq!(NetworkNeed::of(&deny), NetworkNeed::None);
         let rule = |methods: &[&str]| {

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_guest_id_ranges_and_those_below_1000_above_31_bits_or_of_over_65536_are_refused() {
+    fn guest_id_range_is_refused_if_malformed_empty_below_1000_above_31_bits_or_over_65536_ids() {
         let ids = GuestIds::parse("200000:64").unwrap();
         assert_eq!((ids.first, ids.count), (200_000, 64));
         assert!(ids.contains(200_063) && !ids.contains(200_064) && !ids.contains(199_999));

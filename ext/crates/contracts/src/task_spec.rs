@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn request_of_a_follow_up_run_contains_the_task_budget_without_defaults() {
+    fn follow_up_has_only_the_budget_limits_that_its_task_sets_and_the_smaller_turn_limit() {
         let request = |task: Value| {
             let spec: TaskSpec = serde_json::from_value(task).unwrap();
             let paths = json!({"state_dir": "/s", "share_dir": "/h", "launcher": "/l",

@@ -70,7 +70,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn control_characters_are_removed_from_terminal_text() {
+    fn control_characters_are_removed_from_terminal_text_and_escaped_in_json() {
         let hostile = "\u{1b}]0;x\u{7}a\u{1b}[2J\u{202e}b\r\n\tc\u{9b}31m".as_bytes();
         assert_eq!(plain(hostile), "]0;xa[2Jb\n\tc31m");
         assert_eq!(plain(b"\xff"), "\u{fffd}");

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn overlong_line_is_rejected_with_and_without_newline() {
+    fn overlong_line_is_refused_when_received_with_or_without_newline_and_when_sent() {
         for text in [&[b'x'; 16][..], b"xxxxxxxxxxxxxxxx\n"] {
             let (ours, theirs) = conversation(16);
             say(&theirs, text);

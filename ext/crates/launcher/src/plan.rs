@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn launch_plan_that_mounts_the_host_root_or_a_relative_or_dot_dot_path_is_refused() {
+    fn launch_plan_may_not_bind_the_host_root_the_guest_root_or_a_relative_or_dot_dot_path() {
         for (path, target) in [
             ("/", "/host"),
             ("/usr", "/"),
@@ -294,8 +294,9 @@ mod tests {
         }
     }
 
+    /// The inode proves that a writable directory is the one that the runner created.
     #[test]
-    fn reduced_launch_plan_accepts_only_permitted_paths_at_the_same_path_and_writable_by_inode() {
+    fn reduced_plan_binds_only_permitted_paths_to_themselves_and_writable_ones_with_an_inode() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,

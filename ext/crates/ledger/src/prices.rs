@@ -340,7 +340,7 @@ mod tests {
             "ext.dear": {"per_second": 9007199254740991, "per_creation": 0, "gpu_per_second": 0, "key": "own"}}}"#;
 
     #[test]
-    fn quote_is_the_price_of_the_creation_plus_that_of_each_begun_second_with_or_without_gpu() {
+    fn quote_is_the_creation_price_plus_a_price_for_each_begun_second_which_is_higher_with_a_gpu() {
         let prices = Prices::parse(TABLE.as_bytes()).unwrap();
         let amount = |ms, gpu| prices.quote("ext.native", ms, gpu).unwrap().amount().get();
         assert_eq!(amount(0, Gpu::Absent), 100);

@@ -129,7 +129,7 @@ fn entry_altered_together_with_its_hash_breaks_the_chain_at_the_next_entry() {
 }
 
 #[test]
-fn entries_removed_from_the_end_are_refused_at_open() {
+fn ledger_that_lacks_its_last_entries_is_refused_at_open() {
     for count in 1..=6 {
         let bench = six();
         tamper(

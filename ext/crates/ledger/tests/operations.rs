@@ -209,7 +209,7 @@ fn settlement_by_wall_clock_is_capped_at_the_reservation_and_marked_as_estimated
 }
 
 #[test]
-fn amounts_beyond_the_largest_balance_are_refused_and_an_endless_use_is_charged_the_reservation() {
+fn grant_of_zero_or_beyond_the_largest_balance_is_refused_and_use_costs_at_most_the_reservation() {
     let bench = Bench::new();
     let ledger = bench.open();
     let max = Amount::MAX.get();

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn component_that_overlaps_a_mount_is_refused() {
+    fn check_components_refuses_every_given_mount_at_or_below_the_path_of_a_component() {
         use ComponentLoad::{MuPlugin, Plugin};
         for mount in [
             "/wordpress/wp-content/plugins/a",
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_or_duplicate_components_and_components_with_policy_sandbox_are_refused() {
+    fn too_many_or_duplicate_components_are_refused_and_filesystem_policy_sandbox_allows_none() {
         let twice = [
             component("a", ComponentLoad::Plugin),
             component("A", ComponentLoad::MuPlugin),

@@ -141,8 +141,10 @@ mod tests {
         StateDir::open(&path).unwrap()
     }
 
+    /// A directory is unsafe if its group or others may write it, or if it lies in the state
+    /// directory. An unknown group is refused too.
     #[test]
-    fn new_socket_directory_has_group_and_mode_2750_and_one_that_others_can_change_is_refused() {
+    fn new_socket_directory_has_the_given_group_and_mode_2750_and_an_unsafe_one_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(temp.path());
         let gid = rustix::process::getegid().as_raw();

@@ -291,7 +291,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn sync_neither_reads_nor_writes_paths_outside_its_local_directory() {
+    fn sync_follows_no_link_and_reads_or_writes_no_git_file_and_no_path_outside_its_directory() {
         let temp = tempfile::tempdir().unwrap();
         let (root, outside) = (temp.path().join("in"), temp.path().join("out"));
         std::fs::create_dir_all(root.join(".git")).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn sync_creates_and_removes_parent_directories_with_files() {
+    fn sync_creates_and_removes_parent_directories_and_keeps_read_permissions_of_a_file() {
         let temp = tempfile::tempdir().unwrap();
         let local = Local::open(temp.path()).unwrap();
         local.write("a/b/c.sh", b"#!", true).unwrap();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_status_confirmed_by_the_runner_is_that_of_the_tool_and_stderr_lacks_the_confirmation() {
+    fn exit_status_confirmed_in_stderr_is_that_of_the_tool_and_that_stderr_line_is_removed() {
         for (stderr, left) in [("{\"exit\":3}\n", ""), ("a\nb\n{\"exit\":3}\n", "a\nb\n")] {
             let tool = ended(3, stderr)
                 .confirmed(Wrapper::Bubblewrap)
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_status_without_a_confirmation_of_the_runner_is_an_error_of_the_wrapper_or_runner() {
+    fn unconfirmed_exit_status_is_sandbox_start_failed_with_a_wrapper_and_else_runner_failed() {
         for stderr in [
             "flag provided but not defined: -root\n",
             "",

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn source_argument_is_a_path_only_if_it_is_not_latest_npm_or_a_version() {
+    fn source_argument_is_latest_or_npm_or_a_version_or_an_existing_path_or_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let (zip, directory) = (temp.path().join("6.9.zip"), temp.path().join("site"));
         fs::write(&zip, "").unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn version_with_other_characters_or_without_a_digit_first_is_refused() {
+    fn version_has_only_letters_digits_dots_and_hyphens_begins_with_a_digit_and_is_not_too_long() {
         for good in ["6.9", "7.1.1", "6.9-alpha-60093-src", "6.9-RC1", "10"] {
             assert_eq!(version(good).as_str(), good);
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn release_belongs_to_its_series_but_a_release_candidate_does_not() {
+    fn series_6_9_contains_release_6_9_2_but_neither_6_9_itself_nor_a_release_candidate() {
         assert!(version("6.9.2").is_release_of("6.9"));
         assert!(version("6.9.2").is_release_of("6"));
         for other in ["6.9", "6.90", "6.9.1-RC1", "6.9-RC1", "16.9.1"] {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_is_stored_only_if_its_fingerprint_was_first_seen_two_seconds_ago() {
+    fn digest_is_stored_only_if_its_fingerprint_was_first_seen_at_least_two_seconds_before() {
         let temp = tempfile::tempdir().unwrap();
         let remembered = Remembered::at(&temp.path().join("digests"));
         let digest = Sha256Hex::from_bytes(&[7; 32]);

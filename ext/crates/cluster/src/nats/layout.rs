@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn subject_of_a_record_or_object_gives_its_name_for_this_submitter_only() {
+    fn record_subject_gives_its_run_key_and_object_subject_its_name_only_to_its_submitter() {
         let key = RunKey {
             submitter: submitter("shop"),
             run: RunId::new(format!("run_{}", "0f".repeat(16))).unwrap(),

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn address_without_scheme_or_with_password_or_path_is_refused_and_not_repeated() {
+    fn address_without_scheme_or_with_password_or_path_is_refused_and_the_error_does_not_show_it() {
         for text in [
             "nats://127.0.0.1",
             "tls://nats.example:4443",

@@ -155,8 +155,10 @@ mod tests {
         }
     }
 
+    /// To manage means to create, change, delete, back up or restore a stream or consumer, or to
+    /// read a stream directly.
     #[test]
-    fn only_the_operator_can_create_or_restore_streams_and_consumers_or_read_directly() {
+    fn submitters_and_nodes_may_not_manage_streams_and_a_node_sends_only_its_own_heartbeat() {
         for rights in [submitter("shop"), node("n1")] {
             for forbidden in [
                 "$JS.API.STREAM.CREATE.X",

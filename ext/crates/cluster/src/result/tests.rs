@@ -480,7 +480,7 @@ fn result_of_a_node_whose_key_is_not_listed_for_it_is_refused() {
 }
 
 #[test]
-fn bundle_that_another_key_signed_or_none_or_that_changed_after_signing_is_refused() {
+fn bundle_that_is_unsigned_or_signed_with_another_key_or_changed_after_signing_is_refused() {
     let cluster = Cluster::new();
     let good = story(&cluster.task, 1);
     let stranger = Host::new();
@@ -550,7 +550,7 @@ fn archive_whose_files_changed_after_signing_is_refused() {
 }
 
 #[test]
-fn answer_that_disagrees_with_the_bundle_is_refused() {
+fn run_result_that_disagrees_with_its_bundle_or_its_record_is_refused() {
     let cluster = Cluster::new();
     let good = story(&cluster.task, 1);
     type Bend = fn(&mut RunResult);

@@ -302,7 +302,7 @@ fn values_that_do_not_fit_into_a_message_are_refused() {
 }
 
 #[test]
-fn broker_reads_the_record_for_each_request_and_stays_silent_when_it_refuses() {
+fn broker_reads_the_record_for_each_request_and_sends_no_reply_to_a_request_that_it_refuses() {
     let claimed = Claimed::new();
     let record = Arc::new(Mutex::new(Some(claimed.record.clone())));
     let refused = Arc::new(Mutex::new(Vec::new()));

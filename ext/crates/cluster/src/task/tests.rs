@@ -324,7 +324,7 @@ fn task_document_contains_no_host_path_and_no_value_of_a_secret() {
 }
 
 #[test]
-fn field_that_needs_the_submitting_host_is_refused_by_name() {
+fn field_that_needs_the_submitting_host_is_refused_and_the_error_names_the_field() {
     built(full_request()).unwrap();
     for (pointer, value, field) in [
         ("/hold", json!({"ttl_ms": 1, "max_ttl_ms": 1}), "hold"),
@@ -414,7 +414,7 @@ fn mount_without_a_git_choice_gets_a_baseline_if_its_source_has_a_work_tree_and_
 }
 
 #[test]
-fn missing_layer_or_value_is_an_error_that_names_it() {
+fn missing_layer_or_secret_is_an_error_that_names_it_and_a_missing_redact_value_is_an_error() {
     let (task, values, _) = built(full_request()).unwrap();
     let digest = task.digest().unwrap();
     let mut places = layers(&task);

@@ -417,7 +417,7 @@ fn task_that_kills_every_process_that_runs_it_ends_after_the_allowed_tries() {
 }
 
 #[test]
-fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
+fn run_is_claimed_again_by_the_same_process_if_the_answer_to_its_claim_was_lost() {
     let server = Memory::default();
     let run = RunId::from_digest(&Sha256Hex::zero());
     let record = record(&run, MAX_TRIES);
@@ -436,8 +436,9 @@ fn claim_whose_answer_was_lost_is_claimed_again_by_the_same_process() {
 }
 
 /// `submit` calls `confirm`, which checks that the server still has the objects of the task.
+/// If the server cannot be reached, the record stays, because the caller submits the run again.
 #[test]
-fn objects_are_confirmed_between_record_and_message_and_a_refused_run_leaves_no_record() {
+fn objects_are_confirmed_after_the_record_and_before_the_message_and_refusal_removes_the_record() {
     let server = Memory::default();
     let record = record(&RunId::from_digest(&Sha256Hex::zero()), MAX_TRIES);
     let try_with = |code: Option<ErrorCode>| {

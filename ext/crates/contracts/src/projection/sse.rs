@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn last_event_id_header_must_be_an_unsigned_decimal_number() {
+    fn last_event_id_header_is_empty_or_an_unsigned_decimal_number_and_else_an_error() {
         for (header, cursor) in [
             ("", Ok(0)),
             ("0", Ok(0)),

@@ -156,7 +156,7 @@ fn agent_preset_refuses_an_unsupported_model_api_and_a_goal_too_long_for_an_argu
 }
 
 #[test]
-fn last_matching_json_line_or_trimmed_stdout_is_the_agents_final_message() {
+fn final_message_is_the_last_matching_json_line_or_the_trimmed_end_of_stdout_as_the_preset_says() {
     let lines = PresetResult::JsonLines {
         when: BTreeMap::from([("item.type".to_owned(), "message".to_owned())]),
         text: "item.text".to_owned(),

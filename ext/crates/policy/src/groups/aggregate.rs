@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn two_workers_that_changed_the_same_file_are_a_conflict() {
+    fn file_changed_by_two_workers_is_a_conflict_and_the_conflict_policy_decides_the_status() {
         for (policy, status, left) in [
             ("fail", "failed", 0),
             ("partial", "partial", 2),

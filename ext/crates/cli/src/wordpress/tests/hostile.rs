@@ -234,7 +234,7 @@ fn zip_without_a_required_core_file_is_refused_and_the_error_names_the_file() {
 }
 
 #[test]
-fn version_that_cannot_be_a_directory_name_is_refused() {
+fn zip_without_a_valid_version_in_version_php_is_refused_and_the_error_has_no_escape_code() {
     let refused = |text: &str| {
         let mut files = core_files("6.9");
         files.insert("wp-includes/version.php".to_owned(), text.into());

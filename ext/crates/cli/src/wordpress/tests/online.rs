@@ -53,7 +53,7 @@ fn bench_with_package(archive: &[u8]) -> Bench {
 }
 
 #[test]
-fn latest_release_is_downloaded_compared_and_becomes_the_default() {
+fn latest_release_is_downloaded_compared_with_published_checksums_and_becomes_the_default() {
     let bench = Bench::new();
     let files = core_files("6.9");
     let server = Server::start(release_routes("6.9", &files));
@@ -221,7 +221,7 @@ fn errors_of_an_unknown_version_and_of_a_failing_server_have_different_codes() {
 }
 
 #[test]
-fn redirect_is_followed_only_to_an_encrypted_address_or_the_same_origin() {
+fn redirect_without_encryption_is_followed_to_the_same_origin_and_refused_to_another_origin() {
     let moved = |to: String| {
         let mut routes = with("6.9.zip", Reply::Redirect(to));
         let archive = zip_of("wordpress/", &core_files("6.9"));

@@ -47,7 +47,7 @@ fn plain(outcome: &str, change: Value) -> Value {
 }
 
 #[test]
-fn successful_run_gives_all_results_with_references_to_its_bundle() {
+fn document_of_a_successful_run_has_status_completed_and_refers_to_its_bundle_and_patch() {
     let run = document(
         json!({"sandbox_session_id": "s-1", "session_id": "c-1", "policy": {"commands": []}}),
         json!({"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g",

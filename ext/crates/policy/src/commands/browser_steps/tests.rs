@@ -235,7 +235,7 @@ fn browser_step_values_must_match_the_format_of_their_member() {
 }
 
 #[test]
-fn browser_steps_may_have_an_actor_and_editor_steps_may_not() {
+fn browser_steps_may_name_up_to_eight_actors_with_valid_names_and_editor_steps_none() {
     let step = |actor: &Value| json!([{"kind": "hover", "selector": "#a", "actor": actor}]);
     let said = |list: &Value, check: fn(&[Value]) -> Vec<StepIssue>| {
         let issues = check(list.as_array().unwrap());
