@@ -77,7 +77,7 @@ final class SettingsForm {
 
 	/** Prints the text above the limit fields: how limits are enforced. */
 	public function about_limits(): void {
-		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty field the built-in value applies.', 'codebox' ) );
+		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty ceiling the built-in limit applies, for an empty default the ceiling.', 'codebox' ) );
 	}
 
 	/** Prints the text above the retention fields: which data is removed, and where it is stored. */
@@ -120,7 +120,7 @@ final class SettingsForm {
 	/** Prints the field of the default agent. */
 	public function default_agent(): void {
 		$stored = $this->settings->stored( Settings::DEFAULT_AGENT );
-		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name an agent, or gets the built-in agent when there is a model', 'codebox' ) );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task that names no agent gets the built-in agent if it has a model, and is refused otherwise', 'codebox' ) );
 		foreach ( AgentChoice::names( $this->settings ) as $name ) {
 			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
 		}

@@ -55,9 +55,9 @@ final class SettingsHelp {
 			'models'    => [
 				__( 'Models', 'codebox' ),
 				[
-					__( 'OpenAI, Anthropic and Google are known; their keys are those of Settings, Connectors, or the environment variables and constants named there. A key is read when a task starts, goes to the address of its provider only, and is stored nowhere else.', 'codebox' ),
+					__( 'OpenAI, Anthropic and Google are built in. Their keys are those of the page Settings > Connectors, or of the environment variables and constants named on that page. A key is read when a task starts, goes to the address of its provider only, and is stored nowhere else.', 'codebox' ),
 					/* translators: %s: example. */
-					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
+					sprintf( __( 'To add a provider, enter its id and its fields, for example %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
 					__( 'The operator says in php.ini which key goes to which host (wp_codebox.provider_keys = "OWN_API_KEY@models.example") and which models may be on this machine or in its private network (wp_codebox.private_models = "10.0.0.5:11434"); or in wp-config.php with the constants WP_CODEBOX_PROVIDER_KEYS (name to host) and WP_CODEBOX_PRIVATE_MODELS (list). The built-in providers keep their address and key; an entry with the id of one sets models, sizes and prices.', 'codebox' ),
 					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin can restrict which users may use the keys of this site (filter wp_codebox_can_use_credentials).', 'codebox' ),
 				],

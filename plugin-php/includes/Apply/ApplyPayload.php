@@ -76,7 +76,7 @@ final class ApplyPayload {
 		}
 		$checked = $this->artifacts->preflight( $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$sentence   = __( 'The signature of the bundle is %s; only bundles signed by this host or by a trusted key are applied here.', 'codebox' );
+		$sentence   = __( 'The signature status of the bundle is "%s"; only bundles signed by this host or by a trusted key are applied here.', 'codebox' );
 		$signature  = (array) ( $checked['signature'] ?? [] );
 		$this->trust->assert_for_apply( $signature, $sentence, $confirmed || OriginRule::Report === $rule );
 		$of_browser = BundleTrust::is_of_browser( $signature );

@@ -76,7 +76,7 @@ final class ApplyTargets {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
-					Sentence::of( __( 'This site has no record that the run that changed %s started from the code to which the change would be written; run the task again on that code.', 'codebox' ), $mount ),
+					Sentence::of( __( 'The run that changed %s may have started from other code than the target directory has: this site has no record that they are the same. Run the task again on the code of the target.', 'codebox' ), $mount ),
 					[ __( 'An operator can apply it nevertheless, by naming the directory at the shell: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
 				);
 			}

@@ -158,13 +158,14 @@ final class BrowserHost {
 	/**
 	 * Builds the failure of a host that cannot be used.
 	 *
-	 * @param string $sentence What is wrong.
+	 * @param string      $sentence What is wrong.
+	 * @param string|null $hint     What to do; null: what to do about the constant with the host.
 	 */
-	public static function refused( string $sentence ): Failure {
+	public static function refused( string $sentence, ?string $hint = null ): Failure {
 		return Failure::because(
 			ErrorCode::BrowserHostInvalid,
 			$sentence,
-			[ __( 'Use a host name that only the sandbox has, best below another domain, and serve the same plugin directory there; or remove the constant, and the sandbox runs with an opaque origin.', 'codebox' ) ]
+			[ $hint ?? __( 'Use a host name that only the sandbox has, best below another domain, and let it serve the plugin directory of this site. Or remove the constant; the sandbox then works without REST, AJAX and the block editor.', 'codebox' ) ]
 		);
 	}
 }

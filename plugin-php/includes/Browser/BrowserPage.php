@@ -204,7 +204,7 @@ final class BrowserPage {
 		$ability = wp_has_ability( $name ) ? wp_get_ability( $name ) : null;
 		if ( null === $ability ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ApiAbilityNotSupported, Sentence::of( __( 'The ability %s is not registered on this site.', 'codebox' ), $name ) );
+			throw Failure::because( ErrorCode::ApiAbilityNotSupported, Sentence::of( __( 'The ability %s is not registered on this site; update Codebox, and check that no other plugin removes the ability.', 'codebox' ), $name ) );
 		}
 		$answer = $ability->execute( $input );
 		if ( is_wp_error( $answer ) ) {

@@ -81,7 +81,17 @@ final class CodeFiles {
 	 * @throws Failure `wp_codebox_browser_seed_too_large`.
 	 */
 	public static function one( string $path ): array {
-		return filesize( $path ) > self::MAX_FILE ? throw self::too_large() : [ basename( $path ) => $path ];
+		return filesize( $path ) > self::MAX_FILE ? throw self::file_too_large( $path ) : [ basename( $path ) => $path ];
+	}
+
+	/**
+	 * Builds the failure of a single file that is too large for a browser.
+	 *
+	 * @param string $path Path of the file.
+	 */
+	private static function file_too_large( string $path ): Failure {
+		/* translators: 1: file name, 2: size, as 20 MB. */
+		return Failure::because( ErrorCode::BrowserSeedTooLarge, Sentence::of( __( 'The file %1$s is too large for a browser sandbox, which takes files of at most %2$s; use a sandbox on the host.', 'codebox' ), basename( $path ), (string) size_format( self::MAX_FILE ) ) );
 	}
 
 	/** Builds the failure of code that is too large for a browser. */

@@ -50,7 +50,8 @@ final class EngineFiles {
 		if ( BrowserHost::origin_of( $url ) !== $page ) {
 			throw BrowserHost::refused(
 				/* translators: 1: origin of the plugin's files, 2: origin of wp-admin. */
-				Sentence::of( __( 'The files of this plugin are served from %1$s and wp-admin from %2$s, for example by a content delivery network. A browser sandbox must be loaded from the same address as wp-admin, or from the host in the constant WP_CODEBOX_BROWSER_HOST.', 'codebox' ), BrowserHost::origin_of( $url ), $page )
+				Sentence::of( __( 'The files of this plugin are served from %1$s and wp-admin from %2$s, for example by a content delivery network. A browser sandbox must be loaded from the same address as wp-admin, or from the host in the constant WP_CODEBOX_BROWSER_HOST.', 'codebox' ), BrowserHost::origin_of( $url ), $page ),
+				__( 'Let the address of wp-admin serve the files of this plugin, or set the constant WP_CODEBOX_BROWSER_HOST in wp-config.php to a host that serves them.', 'codebox' )
 			);
 		}
 		return add_query_arg( 'ver', VERSION, $url );

@@ -121,7 +121,7 @@ final class NormalizeService {
 		$parts = explode( '/', $path );
 		$bad   = array_filter( $parts, static fn( string $part ): bool => in_array( $part, [ '', '.', '..' ], true ) || strlen( $part ) > 255 || 1 === preg_match( '/[. ]$|^\.git$/iD', $part ) );
 		if ( strlen( $path ) > 1024 || [] !== $bad || 1 === preg_match( '/[\x00-\x1f\x7f\\\\:]/', $path ) || 1 !== preg_match( '//u', $path ) ) {
-			throw Failure::because( ErrorCode::BrowserArtifactPathInvalid, __( 'Each path must be relative and of at most 1,024 bytes, without `..`, `.git`, backslash, colon and control characters, and no part of it may end with a dot or space; correct the path.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserArtifactPathInvalid, __( 'Each path must be relative, without `..`, `.git`, backslash, colon and control characters. It may have at most 1,024 bytes, and each part at most 255; no part may end with a dot or space. Correct the path.', 'codebox' ) );
 		}
 	}
 }

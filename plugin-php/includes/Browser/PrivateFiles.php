@@ -171,14 +171,18 @@ final class PrivateFiles {
 	 */
 	private function assert_space( int $bytes ): void {
 		$used = fn(): int => (int) array_sum( array_map( static fn( string $path ): int => (int) filesize( $path ), self::files( $this->directory->path() ) ) );
+		if ( $bytes > self::MAX_FILE ) {
+			/* translators: %s: size, as 100 MB. */
+			throw Failure::because( ErrorCode::BrowserStorageFull, Sentence::of( __( 'A file of the browser sandbox is larger than %s, the maximum for one file; open a smaller plugin or theme.', 'codebox' ), (string) size_format( self::MAX_FILE ) ) );
+		}
 		// The new file itself is among the files, as a temporary one.
-		if ( $bytes <= self::MAX_FILE && ( $used() <= $this->max_total || ( $this->sweep() > 0 && $used() <= $this->max_total ) ) ) {
+		if ( $used() <= $this->max_total || ( $this->sweep() > 0 && $used() <= $this->max_total ) ) {
 			return;
 		}
 		throw Failure::because(
 			ErrorCode::BrowserStorageFull,
 			/* translators: %s: size, as 1 GB. */
-			Sentence::of( __( 'The files of browser sandboxes of this site would need more than %s.', 'codebox' ), (string) size_format( $bytes > self::MAX_FILE ? self::MAX_FILE : $this->max_total ) ),
+			Sentence::of( __( 'The files of browser sandboxes of this site would need more than %s.', 'codebox' ), (string) size_format( $this->max_total ) ),
 			[ __( 'Close browser sandboxes and try again in a day, when their files are deleted; or open a smaller plugin or theme.', 'codebox' ) ]
 		);
 	}

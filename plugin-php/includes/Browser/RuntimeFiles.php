@@ -55,7 +55,7 @@ final class RuntimeFiles {
 		$url       = set_url_scheme( $url );
 		if ( BrowserHost::origin_of( $url ) !== BrowserHost::origin_of( admin_url() ) ) {
 			/* translators: %s: origin. */
-			throw BrowserHost::refused( Sentence::of( __( 'The uploads of this site are served from %s, and browser sandboxes load their files only from the address of wp-admin.', 'codebox' ), BrowserHost::origin_of( $url ) ) );
+			throw BrowserHost::refused( Sentence::of( __( 'The uploads of this site are served from %s, and browser sandboxes load their files only from the address of wp-admin.', 'codebox' ), BrowserHost::origin_of( $url ) ), __( 'Let the address of wp-admin serve the uploads as well.', 'codebox' ) );
 		}
 		return trailingslashit( $url );
 	}

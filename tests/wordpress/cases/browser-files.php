@@ -406,6 +406,36 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'a file that is too large for the sandbox or for the store is refused by its own limit',
+		static function () use ( $t, $files ): void {
+			$refusal = static function ( callable $call ): string {
+				try {
+					$call();
+				} catch ( Failure $failure ) {
+					return (string) $failure->getMessage();
+				}
+				return 'ok';
+			};
+			$sized   = static function ( string $path, int $bytes ): string {
+				$file = fopen( $path, 'w' );
+				ftruncate( $file, $bytes );
+				fclose( $file );
+				clearstatcache();
+				return $path;
+			};
+			$single  = WP_PLUGIN_DIR . '/single.php';
+			$stored  = $files->temporary();
+			try {
+				$t->same( true, str_contains( $refusal( static fn() => CodeFiles::one( $sized( $single, CodeFiles::MAX_FILE + 1 ) ) ), 'single.php is too large for a browser sandbox, which takes files of at most 16 MB' ) );
+				$t->same( 'ok', $refusal( static fn() => CodeFiles::one( $sized( $single, CodeFiles::MAX_FILE ) ) ), 'positive control' );
+				$t->same( true, str_contains( $refusal( static fn() => $files->add( $sized( $stored, PrivateFiles::MAX_FILE + 1 ) ) ), 'larger than 200 MB, the maximum for one file' ) );
+				$t->same( false, is_file( $stored ) );
+			} finally {
+				unlink( $single );
+			}
+		}
+	);
+	$t->test(
 		'a plugin that is too large is refused',
 		static function () use ( $t, $seeds, $code ): void {
 			$root = WP_PLUGIN_DIR . '/sample/large';
