@@ -194,9 +194,11 @@ fn journal(settings: &Settings, site: &SiteId) -> Result<Option<Journal>, Failur
     Ok(Some(Journal::open(&directory).map_err(|e| e.body())?))
 }
 
+/// Builds the error of the process that changes the site. `what`, such as `did not start`, follows
+/// the name of the process in the message.
 fn unavailable(what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        format!("the process that changes files of the site {what}; run `wp-codebox doctor`"),
+        format!("the site-change process {what}; run `wp-codebox doctor`"),
     )
 }

@@ -2,8 +2,8 @@
 //! two protocols.
 //!
 //! - `connection` is the HTTP client and `resolver` its name resolver; `exchange` sends one
-//!   request; `client` retries it after `pauses` and adapts its options to the endpoint
-//!   (`dialect`);
+//!   request; `client` repeats failed requests (`pauses` computes how long it waits before each)
+//!   and changes the options that the endpoint rejects (`dialect`);
 //! - `chat` and `messages` write requests; `chat_answer` and `messages_answer` read responses,
 //!   from `events` or whole, into an `assembly`; `refusal` classifies errors.
 //!

@@ -37,8 +37,9 @@ impl Resolve for CheckedResolver {
 mod tests {
     use super::*;
 
-    /// `http://` allows loopback and private addresses, `http://localhost` only loopback,
-    /// `https://` private ones only if the endpoint has `private`.
+    /// An `http://` endpoint may have loopback and private addresses, `http://localhost` only
+    /// loopback addresses. An `https://` endpoint may have public addresses, and private ones if
+    /// its field `private` is set.
     #[test]
     fn lookup_of_a_model_host_with_a_forbidden_address_fails() {
         let runtime = tokio::runtime::Builder::new_current_thread()

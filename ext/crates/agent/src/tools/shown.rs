@@ -32,7 +32,8 @@ fn ceil(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Returns one page of a text, starting at byte `offset`, and the offset of the next page.
+/// Returns one page of a text: at most `most` bytes from byte `offset`. Returns also the offset of
+/// the next page; `None` for the last page.
 pub(super) fn page(text: &str, offset: usize, most: usize) -> (&str, Option<usize>) {
     let start = ceil(text, offset.min(text.len()));
     let end = floor(text, (start + most).min(text.len()));

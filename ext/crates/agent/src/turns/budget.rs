@@ -82,8 +82,9 @@ impl Budget {
         }
     }
 
-    /// Returns the maximum output tokens for the next request: `wanted`, or less if tokens or money
-    /// run out. `input` is the estimated number of input tokens.
+    /// Returns the maximum output tokens for the next request: `wanted`, or what the remaining
+    /// tokens and money permit if that is less, but at least 1. `input` is the estimated number of
+    /// input tokens.
     pub(super) fn allowance(&self, wanted: u64, input: u64) -> u64 {
         let left = self.limit.output_tokens - self.used.output_tokens.min(self.limit.output_tokens);
         wanted

@@ -296,7 +296,8 @@ impl WasiTools {
         make(&self.directory).map(drop)
     }
 
-    /// Makes an empty directory whose name begins with `start`, which is not listed.
+    /// Makes an empty directory whose name begins with `start`. The list of tools leaves out such
+    /// names.
     fn temporary(&self, start: &str) -> Result<PathBuf, WasiRegistryError> {
         for number in 0..1000 {
             let pid = rustix::process::getpid().as_raw_nonzero();

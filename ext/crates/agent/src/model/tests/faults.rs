@@ -381,7 +381,8 @@ fn unreachable_model_server_fails_the_turn_after_all_attempts() {
     assert_eq!(attempts, 5);
 }
 
-/// Maximum duration of a step that must not wait for a timeout; shorter than each timeout below.
+/// Maximum duration of a turn that must end without waiting for a timeout of the client. Each of
+/// these timeouts is longer.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 /// Runs a turn after `end` has set its deadline or started a thread that cancels it. Returns the
