@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_is_found_in_latin1_and_utf16_and_reversed() {
+    fn secret_is_found_in_latin1_and_utf16_and_reversed_and_with_an_escaped_emoji() {
         let value = "pässwörter-ß";
         let encodings = one(value);
         let latin1 = b"p\xe4ssw\xf6rter-\xdf".to_vec();
@@ -677,7 +677,7 @@ mod tests {
 
     /// `open` is the first position at which a secret may begin whose end has not arrived yet.
     #[test]
-    fn single_line_breaks_inside_a_secret_are_skipped_only_in_base64() {
+    fn only_single_line_breaks_in_base64_are_skipped_and_line_breaks_of_a_secret_may_be_crlf() {
         let encodings = one(VALUE);
         let broken = b"cC9hK3Micyd3w7w\n\ng4oKsIDwmPn4qMT1ceg==";
         assert_eq!(encodings.search(broken).found, []);

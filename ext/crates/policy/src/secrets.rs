@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_for_an_allowed_host_is_accepted() {
+    fn secret_for_an_allowed_host_and_exposed_secret_without_hosts_are_accepted() {
         check(secret("API_KEY", VALUE, &["api.example.org"])).unwrap();
         check(secret("API_KEY", VALUE, &["API.example.org:443"])).unwrap();
         check(secret("API_KEY", VALUE, &["alt.example.org:8443"])).unwrap();

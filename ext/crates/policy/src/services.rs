@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn services_with_repeated_ids_kinds_or_variables_or_unknown_outputs_are_refused() {
+    fn services_with_invalid_or_repeated_ids_variables_or_outputs_or_in_excess_are_refused() {
         let found = issues(json!([
             {"id": "a", "kind": "mysql", "outputs": {"host": "A", "hostname": "B", "port": "PATH"}},
             {"id": "a", "kind": "mysql", "outputs": {"host": "A"}},

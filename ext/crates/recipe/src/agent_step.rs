@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn shorter_timeout_of_an_agent_step_applies() {
+    fn shorter_of_timeout_ms_and_timeout_seconds_applies_to_an_agent_step() {
         let step = |ms: Option<u64>| -> Step {
             let step = json!({"command": "x", "timeoutMs": ms});
             serde_json::from_value(step).unwrap()

@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_members_of_any_type_count_as_absent() {
+    fn null_and_empty_list_and_empty_object_as_a_workload_member_count_as_absent() {
         for empty in [json!(null), json!([]), json!({})] {
             let given = read(&with(&json!({
                 "blueprint": empty, "preview": empty, "mounts": empty, "runtime_env": empty,

@@ -453,7 +453,7 @@ fn each_listed_fault_that_the_schema_permits_is_refused_with_its_path() {
 }
 
 #[test]
-fn actor_of_a_browser_step_without_a_session_of_its_name_is_refused() {
+fn actor_of_a_browser_step_is_refused_unless_its_name_or_its_user_session_is_a_session() {
     let judge = |argument: String, steps: Value| {
         let mut all = vec![json!({"command": "wordpress.browser-scenario", "args": [argument]})];
         all.extend(steps.as_array().unwrap().iter().cloned());

@@ -51,7 +51,7 @@ fn by(strategy: RouteStrategy) -> RouteRequest {
 }
 
 #[test]
-fn strategies_choose_by_price_model_price_latency_or_list() {
+fn route_strategies_choose_hosts_by_price_model_or_cost_or_latency_or_fallback_order() {
     let mut near = metered("near", Some(9));
     near.latency_ms = Some(1);
     let mut far = own("far");
@@ -77,7 +77,7 @@ fn strategies_choose_by_price_model_price_latency_or_list() {
 }
 
 #[test]
-fn prefer_self_hosted_with_a_list_uses_no_other_metered_extension() {
+fn prefer_self_hosted_uses_only_metered_extensions_that_the_fallback_lists() {
     let mut request = by(RouteStrategy::PreferSelfHosted);
     let hosts = [metered("burst", Some(1))];
     assert_eq!(choice(&request, &hosts).as_deref(), Some("burst"));
@@ -102,7 +102,7 @@ fn pinned_extension_is_the_only_one_that_is_used() {
 }
 
 #[test]
-fn placement_prefers_hosts_in_order_and_fallback_with_prefer_excludes_the_rest() {
+fn placement_prefer_sets_the_order_and_with_a_fallback_no_unlisted_host_is_chosen() {
     let hosts = [own("a"), own("b"), own("c"), own("d")];
     let closed = |ids: &[&str]| {
         let mut hosts = hosts.clone();
@@ -265,7 +265,7 @@ fn decision_document_lists_the_chosen_host_first_and_counts_omitted_reasons() {
 }
 
 #[test]
-fn request_that_only_busy_hosts_meet_fails_with_no_capacity() {
+fn request_fails_with_no_capacity_only_if_a_full_host_would_otherwise_meet_it() {
     let mut full = own("a");
     full.used = full.capacity;
     let error = decide(&plain(), &[full.clone(), metered("b", None)], &[])

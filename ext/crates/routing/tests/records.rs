@@ -67,7 +67,7 @@ fn native() -> Value {
 }
 
 #[test]
-fn capabilities_that_contradict_themselves_are_refused_with_every_wrong_member() {
+fn capabilities_with_contradictory_or_repeated_values_are_refused_with_every_wrong_member() {
     Capabilities::parse(&native()).unwrap();
     let mut bad = native();
     bad["isolation"] = json!("microvm");

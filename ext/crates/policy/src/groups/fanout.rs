@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_timeout_replaces_the_wall_clock_limit_and_keeps_all_other_limits() {
+    fn worker_timeout_replaces_only_the_wall_clock_limit_and_keeps_malformed_limits_unchanged() {
         let input = |shared: Value, own: Value| {
             fanout(json!({"limits": shared, "workers": [
                 {"id": "a", "goal": "g", "timeout_seconds": 5, "limits": own}]}))

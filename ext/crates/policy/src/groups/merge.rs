@@ -89,7 +89,7 @@ mod tests {
     /// [`TOGETHER`] lists the sets: a task that has one field of a set inherits no field of that
     /// set.
     #[test]
-    fn task_field_replaces_the_shared_field_of_its_name_and_all_shared_fields_of_its_set() {
+    fn task_replaces_shared_fields_of_the_same_name_or_set_and_an_invalid_task_is_refused() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
             "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
         assert_eq!(

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_become_ready_after_their_dependencies_completed() {
+    fn worker_is_ready_after_its_dependencies_completed_and_blocked_after_one_is_lost() {
         let plan = workers(json!([
             {"id": "a", "goal": "g", "timeout_seconds": 3, "required": null},
             {"id": "b", "goal": "g", "dependsOn": ["a", "a"]},

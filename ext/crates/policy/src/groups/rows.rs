@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tasks_with_a_successful_outcome_get_group_status_completed() {
+    fn group_status_is_completed_exactly_for_successful_outcomes_and_its_json_is_its_text() {
         for outcome in Outcome::ALL {
             let status = GroupStatus::of_outcome(*outcome);
             assert_eq!(

@@ -122,7 +122,7 @@ fn egress_request_is_allowed_only_if_host_port_method_and_path_match_a_network_r
 }
 
 #[test]
-fn connect_tunnel_is_allowed_only_by_a_network_rule_without_methods_and_paths() {
+fn network_rule_with_methods_or_paths_names_its_host_but_allows_no_tunnel_to_it() {
     let rules = rules(json!({
         "allowHosts": ["plain.example:443"],
         "rules": [{"host": "api.example", "methods": ["GET"]}, {"host": "sub.example", "paths": ["/x"]}],

@@ -266,7 +266,7 @@ mod tests {
 
     /// The body of every error response has only fields and reasons that its JSON schema lists.
     #[test]
-    fn denial_schema_lists_every_reason() {
+    fn denial_schema_lists_every_reason_and_every_member_of_the_body() {
         let file = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas/egress-denied.v1.schema.json");
         let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();

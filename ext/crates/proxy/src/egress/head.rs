@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn request_head_size_and_read_time_are_bounded() {
+    async fn request_head_size_and_read_time_are_bounded_and_an_empty_connection_is_no_error() {
         let (mut client, mut server) = tokio::io::duplex(1024 * 1024);
         use tokio::io::AsyncWriteExt;
         client.write_all(&[b'A'; 5000]).await.unwrap();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn origin_form_request_is_routed_by_host_header() {
+    fn origin_form_request_needs_a_host_in_its_path_or_a_full_host_name_in_the_host_header() {
         for (target, host, expected) in [
             ("/x?y", "A.example", "http a.example:80 /x?y"),
             ("/x", "a.example:8080", "http a.example:8080 /x?-"),

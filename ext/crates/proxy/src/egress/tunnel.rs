@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn response_is_forwarded_completely_even_if_the_host_stopped_reading_the_request() {
+    fn response_is_forwarded_completely_if_the_host_reads_nothing_and_a_reset_is_reported() {
         assert_eq!(through(Ok(())), (Ok(()), "all of it".to_owned()));
         let reset = io::ErrorKind::ConnectionReset.into();
         let expected = (Err(Reason::UpstreamFailed), "all of it".to_owned());

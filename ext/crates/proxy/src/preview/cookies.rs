@@ -163,7 +163,7 @@ mod unit {
     }
 
     #[test]
-    fn cookie_with_a_value_the_guest_did_not_set_is_dropped() {
+    fn cookie_value_that_the_guest_did_not_set_and_overlong_or_token_cookie_are_dropped() {
         let cookies = Cookies::new(4321);
         for set in ["session=mine; Path=/nowhere", "other=1; Max-Age=0"] {
             let given = HeaderValue::from_str(set).unwrap();

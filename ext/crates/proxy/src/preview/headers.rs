@@ -298,7 +298,7 @@ mod unit {
     }
 
     #[test]
-    fn guest_response_headers_that_control_proxies_or_browser_storage_are_dropped() {
+    fn guest_response_headers_that_control_proxies_or_browser_features_are_dropped_or_replaced() {
         let mut said = HeaderMap::new();
         for name in [
             "x-accel-redirect",

@@ -228,7 +228,7 @@ mod unit {
     }
 
     #[test]
-    fn preview_address_must_belong_to_this_host() {
+    fn preview_address_must_be_an_ip_address_of_this_host() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         assert!(ListenAddress::new(None, Some(0)).unwrap().port.is_none());

@@ -96,7 +96,7 @@ mod unit {
     }
 
     #[test]
-    fn preview_token_matches_only_identical_text() {
+    fn preview_token_matches_only_identical_text_and_a_malformed_token_is_refused() {
         let token = Token::given("abcdefghijklmnop").unwrap();
         assert!(token.is("abcdefghijklmnop"));
         for other in [

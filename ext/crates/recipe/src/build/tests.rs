@@ -73,7 +73,7 @@ fn benchmark_of_a_directory_activates_its_plugin() {
 }
 
 #[test]
-fn template_without_steps_is_a_recipe_that_lists_the_plugins() {
+fn built_recipe_of_kind_template_without_given_steps_has_one_step_that_lists_the_plugins() {
     let built = recipe(BuildKind::Template, &json!({}));
     assert_eq!(
         built["workflow"]["steps"],

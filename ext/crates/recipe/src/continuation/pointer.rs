@@ -109,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn json_pointers_of_the_rfc_6901_examples_find_their_values() {
+    fn json_pointers_of_the_rfc_6901_examples_find_their_values_and_others_find_none() {
         let document = json!({"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8});
         for (text, value) in [
             ("", document.clone()),

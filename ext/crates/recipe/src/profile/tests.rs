@@ -132,7 +132,7 @@ fn each_profile_problem_is_reported_with_its_path() {
 const HEAD: &str = "id: a\nversion: 1.0.0\n";
 
 #[test]
-fn profile_without_extension_routes_by_the_default_strategy_to_any_host() {
+fn profile_without_extension_gets_the_default_route_policy_and_needs_container_isolation() {
     let profile = parse_profile(HEAD.as_bytes()).unwrap();
     assert_eq!(profile.routing, RoutePolicy::default());
     assert_eq!(
@@ -240,7 +240,7 @@ fn profile_with_git_setting_but_without_workspace_access_is_refused() {
 }
 
 #[test]
-fn profile_yaml_with_aliases_tags_or_ambiguous_keys_is_refused() {
+fn profile_text_with_yaml_aliases_tags_repeated_keys_excess_size_or_wrong_syntax_is_refused() {
     let head = "id: a\nversion: 1.0.0\nextension: native\n";
     parse_profile(head.as_bytes()).unwrap();
     let laughs = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";

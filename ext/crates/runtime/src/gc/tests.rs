@@ -386,7 +386,7 @@ fn ids_of(report: &GcReport) -> Vec<String> {
 }
 
 #[test]
-fn sandbox_seed_file_is_removed_after_its_run_is_removed() {
+fn sandbox_seed_file_of_a_removed_or_missing_run_is_removed_and_of_an_existing_run_kept() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);

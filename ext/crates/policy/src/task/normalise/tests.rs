@@ -51,7 +51,7 @@ fn task_document_is_accepted_as_input_unless_its_schema_or_version_is_wrong() {
 }
 
 #[test]
-fn workload_becomes_task_fields_and_fields_beside_the_workload_take_precedence() {
+fn workload_becomes_task_fields_but_fields_beside_it_take_precedence_and_lists_are_joined() {
     let workload = json!({
         "schema": AGENT_WORKLOAD,
         "task": {"prompt": "Fix it", "context": {"a": 1}},
@@ -138,7 +138,7 @@ fn workload_with_a_wrong_member_is_refused_with_the_name_of_the_member() {
 }
 
 #[test]
-fn workload_without_schema_and_task_is_accepted_and_its_unknown_members_are_dropped() {
+fn workload_may_lack_schema_and_task_if_a_goal_is_given_and_unknown_members_are_dropped() {
     for workload in [
         json!({"tools": ["workspace.read"]}),
         json!({"schema": null, "tools": ["workspace.read"], "task": ""}),
@@ -176,7 +176,7 @@ fn workload_without_schema_and_task_is_accepted_and_its_unknown_members_are_drop
 }
 
 #[test]
-fn fields_of_the_task_take_precedence_over_those_of_its_parent_request() {
+fn task_fields_replace_those_of_the_parent_request_lists_are_joined_and_other_members_dropped() {
     let parent = json!({"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "theirs",
         "target": {"kind": "plugin"}, "allowed_tools": ["workspace.read"], "context": {"a": 1}});
     assert_eq!(

@@ -197,7 +197,7 @@ fn tool_rule_matches_a_tool_by_its_id_its_model_api_name_or_an_alias() {
 }
 
 #[test]
-fn allowed_tools_list_removes_tools_and_never_adds_any() {
+fn allowed_tools_list_removes_other_tools_and_is_refused_if_it_names_a_denied_or_unknown_one() {
     let set = ToolSet::resolve(
         None,
         &list(&["workspace_read"]),
@@ -354,7 +354,7 @@ fn registered_wasi_tool_is_offered_unless_policy_or_allowed_list_leave_it_out() 
 }
 
 #[test]
-fn wasi_tool_needs_permission_for_programs_and_a_writing_one_also_writable_mounts() {
+fn wasi_tool_needs_command_agent_run_and_one_that_writes_files_also_needs_writable_mounts() {
     let tools = [wasi("css.lint", "read"), wasi("css.fix", "write")];
     let host = registered(&tools);
     let set = ToolSet::resolve(None, &[], host, &runtime()).unwrap();

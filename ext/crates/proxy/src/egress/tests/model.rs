@@ -216,7 +216,7 @@ fn model_address_is_reachable_only_through_the_model_route() {
 }
 
 #[test]
-fn model_host_may_resolve_to_a_private_but_not_to_a_link_local_address() {
+fn model_host_may_resolve_to_a_private_but_no_link_local_address_and_neither_is_logged() {
     for (address, reason) in [("169.254.169.254", "model-address"), ("10.0.0.7", "")] {
         let mut rig = rig(Options {
             rules: json!({"presets": ["model"]}),

@@ -254,7 +254,7 @@ fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
 }
 
 #[test]
-fn secret_that_another_host_returns_is_removed_from_the_response() {
+fn secret_is_removed_from_the_response_of_another_host_and_a_gzip_response_is_refused() {
     let mut rig = storing_rig(vec![swap(&["http://api.example:8080"])]);
     let answer = rig.raw(keyed("http://api.example:8080/").as_bytes());
     assert!(answer.contains("stored"), "{answer}");
@@ -296,7 +296,7 @@ fn secret_that_another_host_returns_is_removed_from_the_response() {
 }
 
 #[test]
-fn tunnel_to_the_host_of_a_secret_is_noted_in_the_egress_log() {
+fn egress_log_notes_that_a_tunnel_is_not_searched_or_which_secret_belongs_to_its_host() {
     let (mut rig, _) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(b"CONNECT api.example:443 HTTP/1.1\r\nHost: a\r\n\r\nnot tls");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -373,7 +373,7 @@ fn request_inside_terminated_tls_that_breaks_a_network_rule_is_refused() {
 }
 
 #[test]
-fn terminated_tls_fails_for_client_that_does_not_trust_the_runs_certificate_authority() {
+fn terminated_tls_fails_for_a_client_without_trust_in_the_authority_and_for_another_server_name() {
     let mut rig = terminating();
     let other = terminating();
     assert_ne!(rig.authority, other.authority);
