@@ -71,25 +71,40 @@ mod tests {
     }
 
     #[test]
-    fn unknown_member_is_refused_in_every_recipe_object() {
+    fn unknown_member_is_refused_in_every_recipe_object_but_those_with_free_members() {
         // Adds one unknown member to each object of the largest document in turn.
         let document = fullest(&RECIPE);
         let mut places = Vec::new();
         objects(&document, String::new(), &mut places);
-        let mut refused = 0;
+        let mut accepted = Vec::new();
         for place in &places {
             let mut spoiled = document.clone();
             let holder = spoiled.pointer_mut(place).unwrap();
             holder["zzUnknown"] = serde_json::json!({"zz": [1]});
-            if check(&RECIPE, &spoiled)
-                .iter()
-                .any(|i| i.path.ends_with(".zzUnknown"))
-            {
-                refused += 1;
+            let issues = check(&RECIPE, &spoiled);
+            if !issues.iter().any(|i| i.path.ends_with(".zzUnknown")) {
+                accepted.push(place.as_str());
             }
         }
-        // Objects that may have any members, e.g. `metadata`, accept the unknown member.
-        assert!(refused >= 60, "{refused} of {}", places.len());
+        // `equals` is compared with any value.
+        accepted.retain(|at| !at.ends_with("/metadata") && !at.ends_with("/while/equals"));
+        let free = [
+            "/runtime/blueprint",
+            "/runtime/preview/lease",
+            "/runtime/backendPackage",
+            "/inputs/workspace_preloads/0/payload/meta",
+            "/inputs/workspace_preloads/0/provenance",
+            "/inputs/component_manifest/components/0/provenance",
+            "/inputs/component_manifest/providers/0/provenance",
+            "/inputs/agent_bundles/0/bundle",
+            "/fuzzRun/cases/0/input",
+            "/adversarialCampaigns/0/corpus/0/actions/0/input",
+            "/adversarialCampaigns/0/corpus/0/input",
+            "/adversarialCampaigns/0/faultSchedule/rules/0",
+            "/artifacts/typed/0/payloadSchema",
+        ];
+        assert_eq!(accepted, free);
+        assert!(places.len() > 200, "{}", places.len());
     }
 
     fn objects(value: &Value, path: String, places: &mut Vec<String>) {
