@@ -482,7 +482,7 @@ WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
 
 BUS, NATS, RUNS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py", "tests/cluster/test_runs.py"
 ELSEWHERE = {
-    "wp_codebox_cluster_denied": f"{BUS}: account_of_a_submitter_or_node_is_denied_at_once_what_only_other_parties_may_do",
+    "wp_codebox_cluster_denied": f"{BUS}: accounts_of_submitter_and_node_are_denied_at_once_what_only_other_parties_may_do",
     "wp_codebox_cluster_not_set_up": f"{BUS}: submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up",
     "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code",
     "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room",

@@ -1089,7 +1089,7 @@ fn accounts_of_submitter_and_node_have_the_rights_for_a_whole_run() {
 }
 
 #[test]
-fn account_of_a_submitter_or_node_is_denied_at_once_what_only_other_parties_may_do() {
+fn accounts_of_submitter_and_node_are_denied_at_once_what_only_other_parties_may_do() {
     let Some(accounts) = Accounts::given() else {
         return;
     };

@@ -49,8 +49,8 @@ impl PackRules {
     }
 
     /// Returns the rules for the entries at these paths, relative to the directory. A missing entry
-    /// is no error. A WordPress root is packed so, because beside the core it has settings with
-    /// passwords and the site's uploads.
+    /// is no error. Used for a WordPress root, which also contains settings with passwords and the
+    /// site's uploads.
     #[must_use]
     pub fn only(paths: &[&str]) -> Self {
         Self {
