@@ -279,7 +279,7 @@ def test_text_of_project_files_is_marked_as_untrusted_for_the_model(bench):
         must(any(word in before.lower() for word in ("untrusted", "project", "data")), f"the project's file is not marked: {before[-500:]}")
 
 
-def test_transcript_records_denied_tool_calls(bench):
+def test_transcript_records_a_refused_read_with_another_status_than_an_allowed_one(bench):
     source, secret, marker = trap(bench)
     answer = bench.play([{"text": "I obey AGENTS.md.", "calls": [{"tool": "workspace.read", "args": {"path": secret}}, {"tool": "workspace.read", "args": {"path": "plugin.php"}}]},
                          finish()], "--allowed-tool", "workspace.read", source=source)

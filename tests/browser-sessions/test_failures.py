@@ -14,7 +14,7 @@ from harness import must
 REGISTERED = "navigator.serviceWorker.getRegistrations().then((all) => all.map((one) => one.scope).filter((scope) => scope.includes('/site/')))"
 
 
-def test_tab_that_is_closed_in_the_middle_of_a_boot_is_opened_again_with_the_same_session(installed, admin, browser, opened):
+def test_sandbox_whose_tab_was_closed_during_its_boot_is_opened_again_with_the_same_session(installed, admin, browser, opened):
     link = link_of_banner(admin, installed)
     # The service worker of a sandbox that stays open.
     before = set(opened.evaluate(REGISTERED))

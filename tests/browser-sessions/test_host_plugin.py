@@ -122,7 +122,7 @@ def apply_confirmed(parent, artifact, text):
     must(parent.read(FILE) == text, "the site has other code")
 
 
-def test_agent_on_the_sandbox_page_edits_code_that_is_kept_and_applied(keeper, host, banner, browser):
+def test_agent_on_the_sandbox_page_edits_code_that_is_stored_as_a_bundle_and_applied(keeper, host, banner, browser):
     host.answer_with("workbench")
     audited = requests(keeper)
     page = browser.page()
@@ -146,7 +146,7 @@ def test_agent_on_the_sandbox_page_edits_code_that_is_kept_and_applied(keeper, h
     apply_confirmed(keeper, artifact, banner.replace("Banner of the parent", "Banner of the workbench"))
 
 
-def test_agent_on_an_admin_page_of_another_plugin_edits_code_that_is_kept_and_applied(keeper, host, banner, browser):
+def test_agent_on_an_admin_page_of_another_plugin_edits_code_that_is_stored_as_a_bundle_and_applied(keeper, host, banner, browser):
     host.answer_with("studio")
     audited = requests(keeper)
     page = browser.page()

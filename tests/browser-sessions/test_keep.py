@@ -41,7 +41,7 @@ def artifacts(keeper, *arguments, check=True):
     return keeper.wp("--user=admin", "codebox", "artifacts", *arguments, check=check)
 
 
-def test_edit_kept_in_the_browser_becomes_a_valid_bundle_with_signature_status_browser_origin(keeper, kept):
+def test_edit_stored_from_the_browser_becomes_a_valid_bundle_with_signature_status_browser_origin(keeper, kept):
     _, artifact, _, _ = kept
     found = json.loads(artifacts(keeper, "inspect", artifact, "--format=json"))
     must(found["verification"]["valid"] and found["verification"]["signature"]["status"] == "browser-origin", json.dumps(found["verification"])[:800])

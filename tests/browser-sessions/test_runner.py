@@ -95,7 +95,7 @@ def run(page, session):
     return page.evaluate(f"window.client.run({{ scriptPath: {json.dumps(session['session']['runner']['path'])} }}).then((answer) => answer.text)")
 
 
-def test_runner_does_the_task_in_the_sandbox_and_its_result_is_valid(sandbox):
+def test_browser_runner_executes_the_task_in_the_sandbox_and_returns_a_valid_result(sandbox):
     page, session = sandbox
     must(session["session"]["runner"]["path"] == RUNNER, str(session["session"]))
     text = run(page, session)
@@ -107,7 +107,7 @@ def test_runner_does_the_task_in_the_sandbox_and_its_result_is_valid(sandbox):
     must(page.evaluate("window.client.readFileAsText('/tmp/case/result.json')") == text, "the file has another result")
 
 
-def test_runner_reports_an_exception_of_its_task_in_output_with_the_execution_id(sandbox):
+def test_browser_runner_reports_an_exception_of_its_task_in_output_with_the_execution_id(sandbox):
     page, session = sandbox
     page.evaluate("window.client.writeFile('/tmp/refuse', '1')")
     pieces, ended = page.evaluate(f"""(async () => {{ const pieces = [];
@@ -121,7 +121,7 @@ def test_runner_reports_an_exception_of_its_task_in_output_with_the_execution_id
     must(result(run(page, session), True)["result"]["variable"] == "global", "positive control")
 
 
-def test_runner_refuses_the_task_of_another_session(sandbox):
+def test_browser_runner_refuses_the_task_of_another_session(sandbox):
     page, session = sandbox
     path = session["session"]["runner"]["task_path"]
     task = page.evaluate(f"window.client.readFileAsText({path!r})")
@@ -134,7 +134,7 @@ def test_runner_refuses_the_task_of_another_session(sandbox):
     must(result(run(page, session), True)["captures"][0]["status"] == "captured", "positive control")
 
 
-def test_runner_in_the_terminal_without_a_task_emits_valid_events_and_reports_the_missing_task(opened):
+def test_browser_runner_without_a_task_reports_the_missing_task_and_emits_valid_events(opened):
     opened.evaluate("""(() => { window.seen = []; for (const type of ['RUNTIME_OUTPUT', 'RUNTIME_EXIT'])
         window.wpCodeboxBrowser.events.subscribe(type, (envelope) => window.seen.push(envelope)); })()""")
     code, text = command(opened, ["php", RUNNER])

@@ -29,7 +29,7 @@ def single(keeper):
     os.unlink(keeper.path("site", FILE))
 
 
-def test_plugin_of_a_single_file_runs_is_kept_opened_again_and_applied(keeper, single, browser):
+def test_edit_of_a_single_file_plugin_is_stored_as_a_bundle_opened_again_and_applied(keeper, single, browser):
     visitor = keeper.login("admin")
     page = browser.page()
     page.cookies(keeper.url, visitor.cookies)

@@ -503,13 +503,13 @@ ELSEWHERE = {
     "wp_codebox_credits_short":
         "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.
-    "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_must_name_an_account_and_a_token_may_not_name_another_one",
+    "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_must_name_an_account_and_a_token_may_name_only_its_own",
     "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
     "wp_codebox_service_scope_missing": f"{SERVICE}/access.rs: token_creates_only_sandboxes_of_the_profiles_that_its_scopes_name",
     "wp_codebox_service_not_found": f"{SERVICE}/sandboxes.rs: created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed",
     "wp_codebox_service_method_not_allowed": f"{SERVICE}/bounds.rs: malformed_requests_are_refused_and_the_server_still_serves_requests",
     "wp_codebox_idempotency_conflict":
-        f"{SERVICE}/sandboxes.rs: twenty_concurrent_requests_with_one_key_make_one_sandbox_and_another_body_is_a_conflict",
+        f"{SERVICE}/sandboxes.rs: concurrent_requests_with_one_idempotency_key_make_one_sandbox_and_another_body_is_a_conflict",
     "wp_codebox_precondition_failed": f"{SERVICE}/sandboxes.rs: created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed",
     "wp_codebox_service_request_too_large": f"{SERVICE}/bounds.rs: request_with_an_oversized_head_or_body_is_refused_with_status_431_or_413",
     "wp_codebox_service_request_timeout": f"{SERVICE}/bounds.rs: slow_clients_lose_their_connection_and_others_do_not_wait",

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_translated_to_argv_without_shell() {
+    fn commands_are_translated_to_argv_without_a_shell_and_invalid_arguments_are_refused() {
         let cwd = GuestPath::new("/workspace/a").unwrap();
         let wp = command_program(
             &call(
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn command_line_accepts_a_leading_wp_and_further_arguments_as_words() {
+    fn wp_cli_command_may_begin_with_wp_and_each_further_argument_is_one_word_of_it() {
         let cwd = GuestPath::new("/tmp").unwrap();
         let argv = |args: &[&str]| {
             command_program(&call("wordpress.wp-cli", args), &[], &cwd)

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn meter_sums_memory_over_time_and_bytes_of_all_guests() {
+    fn usage_meter_adds_up_memory_over_time_cpu_time_and_written_bytes() {
         let meter = UsageMeter::default();
         assert_eq!(meter.read(Duration::ZERO).cpu_ms, None);
         meter.add_memory(64 << 20, Duration::from_millis(500));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_that_an_operation_names_exists() {
+    fn every_schema_that_the_openapi_document_lists_exists_in_abilities_schemas() {
         let document = document();
         let schemas = document["components"]["schemas"].as_object().unwrap();
         for (name, schema) in schemas {

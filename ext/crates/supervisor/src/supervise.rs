@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_request_timestamp_is_replaced_by_supervisor_start() {
+    fn missing_or_impossible_request_timestamp_is_replaced_by_supervisor_start() {
         let started = Instant::now();
         for given in [
             None,

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn routing_may_be_used_by_cli_but_not_by_the_extension_or_the_profile_parser() {
+    fn routing_crate_may_be_used_by_cli_but_not_by_ext_or_recipe() {
         let uses = |name| judge(&metadata(name, &["wp-codebox-routing"])).len();
         assert_eq!(uses("wp-codebox-cli"), 0);
         assert_eq!(uses("wp-codebox-ext"), 1);

@@ -48,7 +48,7 @@ fn compiled_code_that_another_user_could_have_written_is_refused() {
 }
 
 #[test]
-fn compiled_code_of_another_module_or_runner_or_a_damaged_one_is_refused() {
+fn compiled_code_that_is_damaged_or_of_another_module_or_runner_is_refused() {
     let (tool, other) = (tool(7), tool(8));
     fs::copy(other.path("c.cwasm"), tool.path("other")).unwrap();
     run(&tool, "other").refused("wasi_compiled_refused");

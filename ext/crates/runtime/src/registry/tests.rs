@@ -296,7 +296,7 @@ fn run_reference_must_match_exactly_one_run() {
 }
 
 #[test]
-fn run_result_is_in_the_registry_after_the_end_and_omitted_from_lists() {
+fn result_of_a_run_is_shown_after_the_end_of_the_run_and_never_in_lists() {
     let world = world();
     let dir = world.begin(1);
     let path = dir.path().to_owned();
@@ -366,7 +366,7 @@ fn dead_run_reports_a_restart_of_the_host_or_a_crash_or_kill_of_its_supervisor()
 }
 
 #[test]
-fn detached_run_is_reported_as_detached() {
+fn run_is_reported_as_attached_until_its_record_says_detached() {
     let world = world();
     let dir = world.begin(1);
     assert_eq!(world.view(1).mode, RunMode::Attached);

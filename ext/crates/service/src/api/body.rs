@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_body_names_the_unknown_member_and_quotes_no_value() {
+    fn error_for_a_request_body_names_the_unknown_or_missing_member_and_quotes_no_value() {
         assert!(parse::<Input>(b"{\"ttl\": 1}").is_ok());
         let said = |body: &str| {
             let problem = parse::<Input>(body.as_bytes()).unwrap_err();

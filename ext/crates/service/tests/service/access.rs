@@ -193,7 +193,7 @@ fn wrong_revoked_and_malformed_tokens_get_the_same_refusal() {
 }
 
 #[test]
-fn every_operation_except_openapi_and_health_needs_a_token_with_its_scope() {
+fn every_operation_except_openapi_and_health_needs_a_token_and_all_but_whoami_a_scope() {
     let server = Server::start();
     let stranger = server.admin().with("wpcb_000000000000_00");
     let powerless = server.token("atm:nobody", &["metrics:read"]);

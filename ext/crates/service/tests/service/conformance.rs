@@ -106,7 +106,7 @@ fn remote_extension_over_tls_passes_all_contract_checks_only_with_trusted_certif
 }
 
 #[test]
-fn front_service_creates_runs_snapshots_and_destroys_sandboxes_on_the_service_behind_it() {
+fn sandbox_of_a_front_service_is_created_used_snapshotted_and_destroyed_on_the_service_behind_it() {
     let back = Server::start();
     let token = token(&back);
     let target = RemoteTarget::Unix(back.socket.clone());

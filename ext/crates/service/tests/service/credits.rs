@@ -12,7 +12,7 @@ const PRICES: &str = r#"{"schema": "wp-codebox/meter-prices/v1", "unit": "EUR/10
     "extensions": {"fake": {"per_second": 1, "per_creation": 100, "gpu_per_second": 0, "key": "platform"}}}"#;
 
 #[test]
-fn sandbox_needs_credits_is_charged_for_its_use_and_costs_nothing_when_it_does_not_start() {
+fn sandbox_needs_credits_and_is_charged_for_its_use_but_not_for_a_failed_start() {
     let temporary = tempfile::tempdir().unwrap();
     let files = LedgerFiles::in_state(temporary.path());
     let ledger = Ledger::open(&files).unwrap();
@@ -82,7 +82,7 @@ fn sandbox_needs_credits_is_charged_for_its_use_and_costs_nothing_when_it_does_n
 }
 
 #[test]
-fn administrator_must_name_an_account_and_a_token_may_not_name_another_one() {
+fn administrator_must_name_an_account_and_a_token_may_name_only_its_own() {
     let temporary = tempfile::tempdir().unwrap();
     let files = LedgerFiles::in_state(temporary.path());
     let ledger = Ledger::open(&files).unwrap();

@@ -120,7 +120,7 @@ fn malformed_last_event_id_is_refused_and_streams_end_when_the_server_stops() {
 }
 
 #[test]
-fn event_of_a_host_that_is_down_has_the_reason_and_that_of_a_ready_one_has_none() {
+fn event_host_down_has_the_reason_and_the_events_before_it_have_none() {
     let server = Server::with(|config| config.hosts.push(crate::fake::host("sick", "fake")));
     let mut stream = server.admin().stream("/v1/events?after=0", &[]);
     let down = loop {

@@ -11,7 +11,7 @@ fn recorded() -> PathBuf {
 }
 
 #[test]
-fn recorded_openapi_document_is_that_of_the_server() {
+fn recorded_openapi_document_equals_the_one_that_the_server_returns() {
     let server = Server::start();
     let served = server.admin().get("/v1/openapi.json").expect(200).text();
     assert_eq!(served, wp_codebox_service::openapi());

@@ -110,7 +110,7 @@ fn created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed
 }
 
 #[test]
-fn twenty_concurrent_requests_with_one_key_make_one_sandbox_and_another_body_is_a_conflict() {
+fn concurrent_requests_with_one_idempotency_key_make_one_sandbox_and_another_body_is_a_conflict() {
     let server = Server::start();
     let admin = server.admin();
     let barrier = Barrier::new(20);
@@ -223,7 +223,7 @@ fn sandbox_destroyed_while_it_is_made_never_becomes_ready() {
 }
 
 #[test]
-fn lists_page_newest_first_without_gaps_and_filter_by_state_and_profile() {
+fn sandbox_list_pages_are_newest_first_without_gaps_and_filtered_by_state_and_profile() {
     let server = Server::start();
     let admin = server.admin();
     let mut made: Vec<String> = (0..5).map(|_| admin.ready("profile.shop")).collect();
@@ -506,7 +506,7 @@ fn second_server_on_the_same_directory_is_refused_while_the_first_one_runs() {
 }
 
 #[test]
-fn exec_answers_the_same_lines_as_text_to_a_client_that_accepts_text_only() {
+fn exec_answer_has_media_type_text_plain_only_if_the_client_does_not_accept_ndjson() {
     let server = Server::start();
     let admin = server.admin();
     let at = format!("/v1/sandboxes/{}/exec", admin.ready("profile.shop"));

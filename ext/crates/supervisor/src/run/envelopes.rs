@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn transcript_has_output_within_the_size_limit_whole_and_of_longer_output_beginning_and_end() {
+    fn transcript_contains_short_output_completely_and_only_beginning_and_end_of_long_output() {
         let parsed = |text: &str| {
             let mut row = entry(None);
             row.stdout = format!("[\"{text}\"]");

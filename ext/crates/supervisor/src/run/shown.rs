@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_size_of_a_text_equals_the_length_of_its_serialized_form() {
+    fn json_size_of_a_text_is_the_length_of_its_serialized_form_without_quotes() {
         let text: String = ('\0'..='\u{ff}').chain(['…', '😀']).collect();
         let written = serde_json::to_string(&text).unwrap_or_default();
         assert_eq!(json_size(&text), written.len() - 2);

@@ -425,7 +425,7 @@ mod tests {
     /// `None`: we do not have the command. The second value lists the known differences with
     /// reasons.
     #[test]
-    fn missing_name_or_argument_without_a_reason_and_a_reason_for_an_existing_one_are_findings() {
+    fn missing_command_or_argument_needs_a_reason_and_an_obsolete_reason_is_a_finding() {
         assert_eq!(row(None, "{}").2.len(), 1);
         assert_eq!(row(Some(&["a"]), "{}").2.len(), 1);
         let listed = r#"{"arguments":[{"why":"no b","names":["c b"]}]}"#;
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn object_of_a_missing_schema_property_has_state_refused_and_the_property_needs_a_reason() {
+    fn object_of_a_listed_property_is_refused_and_an_unlisted_missing_property_is_a_finding() {
         let recipes = Recipes {
             public: objects(
                 &json!({"properties": {"a": {"properties": {"x": {}}}, "b": {"properties": {"y": {}}}, "c": {}}}),

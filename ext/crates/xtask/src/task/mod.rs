@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn group_schema_contains_the_task_fields_except_those_set_per_task() {
+    fn schema_of_a_task_group_has_its_own_members_and_the_fields_that_all_its_tasks_share() {
         let task = r#"{"properties": {"goal": {}, "wait": {}, "checks": {"type": "array"}}}"#;
         let own = r#"{"properties": {"tasks": {}}, "default": {}}"#;
         let made: Value = serde_json::from_str(&group(task, own).unwrap()).unwrap();

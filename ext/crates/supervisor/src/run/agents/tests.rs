@@ -250,7 +250,7 @@ fn agent_edits_are_shown_in_the_diff_and_captured() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn edit_keeps_a_redacted_secret_in_the_file_and_records_no_content_fetched_for_it() {
+fn content_read_by_an_edit_is_not_recorded_and_a_secret_in_it_stays_unredacted_in_the_file() {
     let ran = run(|hand| {
         hand.ok(
             "workspace_write",

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_and_text_of_a_long_earlier_run_stay_within_their_limits() {
+    fn summary_and_agent_text_about_a_long_earlier_run_stay_within_their_size_limits() {
         let suite = json!({"name": "n".repeat(9_000), "status": "failed",
             "outputTail": "é\n".repeat(9_000)});
         let long = Records {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_of_redis_is_read_from_its_answer() {
+    fn version_of_redis_is_read_only_from_a_complete_redis_version_line() {
         let answer = b"$99\r\n# Server\r\nredis_version:7.0.15\r\nredis_mode:x";
         assert_eq!(version_in(answer).unwrap(), "7.0.15");
         assert_eq!(version_in(b"$99\r\n# Server\r\nredis_version:7.0"), None);

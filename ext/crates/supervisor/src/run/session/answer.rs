@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn error_code_of_a_guest_program_is_only_data_reason_unless_it_is_input_invalid() {
+    fn error_code_printed_by_a_guest_program_becomes_data_reason_unless_it_is_input_invalid() {
         let told = |word: &str, code| {
             let text = json!({"error": {"code": word, "message": "m".repeat(5000)}}).to_string();
             ended("wordpress.nonce", &[], code, &text)
