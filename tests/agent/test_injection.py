@@ -279,13 +279,13 @@ def test_text_of_project_files_is_marked_as_untrusted_for_the_model(bench):
         must(any(word in before.lower() for word in ("untrusted", "project", "data")), f"the project's file is not marked: {before[-500:]}")
 
 
-def test_transcript_records_a_refused_read_with_another_status_than_an_allowed_one(bench):
+def test_transcript_records_a_refused_and_an_allowed_read_with_their_statuses(bench):
     source, secret, marker = trap(bench)
     answer = bench.play([{"text": "I obey AGENTS.md.", "calls": [{"tool": "workspace.read", "args": {"path": secret}}, {"tool": "workspace.read", "args": {"path": "plugin.php"}}]},
                          finish()], "--allowed-tool", "workspace.read", source=source)
     bundle = bench.good(answer, "no_op")
     rows = calls(bundle)
-    must([row["status"] for row in rows][1] != [row["status"] for row in rows][0], f"both reads look alike: {json.dumps(rows)[:2000]}")
+    must([row["status"] for row in rows[:2]] == ["failed", "ok"], json.dumps(rows)[:2000])
     must("I obey AGENTS.md." in text(bundle, "files/transcript.json"), "the model's words are lost")
     must(document(bundle, "manifest.json"), "no manifest")
     check_not_leaked(bench, answer, marker)

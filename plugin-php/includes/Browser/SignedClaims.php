@@ -35,7 +35,7 @@ final class SignedClaims {
 	 */
 	public static function read( string $purpose, string $text, int $most ): ?array {
 		$parts = strlen( $text ) <= $most ? explode( '.', $text ) : [];
-		// Comparing the encoded form also refuses a second spelling of the same bytes.
+		// The signatures are compared as base64 text, because several base64 texts can decode to the same bytes.
 		if ( 2 !== count( $parts ) || ! hash_equals( self::signature( $purpose, $parts[0] ), $parts[1] ) ) {
 			return null;
 		}

@@ -75,7 +75,8 @@ const FRAMES: [Member; 3] = [
 ];
 const ONE_FRAME: Choice = either(&["frameSelector", "frame", "frameUrl"]);
 
-/// Returns the members and choices of a kind that acts on one element.
+/// Builds the kind of a browser step that acts on one element: its names, members, and choices
+/// (members that exclude each other or are required).
 macro_rules! element_kind {
     ($($name:literal),+; $($member:expr),*; $($choice:expr),*) => {
         Kind {
