@@ -76,7 +76,7 @@ def test_ci_scripts_use_every_input_of_the_action_and_only_listed_other_variable
                 must(set(step["with"]) <= set(action["inputs"]), f"{path}: {set(step['with']) - set(action['inputs'])}")
 
 
-def test_inputs_of_the_reusable_workflow_have_the_names_of_the_ability_schemas():
+def test_each_input_of_the_reusable_workflow_is_in_an_ability_schema_or_in_the_list_of_its_own_inputs():
     document = yaml.safe_load(read(WORKFLOWS[0]))
     # YAML 1.1 reads the key `on` as true.
     inputs = set(document[True]["workflow_call"]["inputs"])

@@ -89,7 +89,7 @@ def test_recipe_job_reports_each_step_and_fails_if_a_step_fails(machine):
     ended(machine.job("recipe", cwd), 2)
 
 
-def test_task_job_writes_an_applicable_patch_and_fails_without_a_change_only_if_no_change_is_fail(machine):
+def test_task_job_writes_an_applicable_patch_and_a_task_without_a_change_fails_only_if_the_job_requires_one(machine):
     cwd = os.path.dirname(machine.project("task"))
     task = {"project": "shop", "goal": "Add a comment"}
     ended(machine.job("task", cwd, **task, agent_command="sh -c 'echo // done >> shop.php'", checks="php -l shop.php"), 0)
@@ -107,7 +107,7 @@ def test_task_job_writes_an_applicable_patch_and_fails_without_a_change_only_if_
     ended(machine.job("task", cwd, **task, agent_command="true", no_change="maybe"), 2)
 
 
-def test_failed_agent_failed_check_and_wrong_input_have_their_exit_codes(machine):
+def test_task_job_exits_1_for_a_failed_agent_3_for_a_failed_check_124_after_its_timeout_and_2_for_wrong_input(machine):
     cwd = os.path.dirname(machine.project("failing-task"))
     task = {"project": "shop", "goal": "Try"}
     ended(machine.job("task", cwd, **task, agent_command="false"), 1)

@@ -172,7 +172,7 @@ def test_follow_up_guest_sees_the_earlier_change_in_overlay_and_copy_mounts(benc
             must([row["relativePath"] for row in rows] == ["second.txt"], f"{way}: {rows}")
 
 
-def test_follow_up_whose_source_changed_since_the_earlier_run_is_refused_with_the_changed_files(bench):
+def test_follow_up_is_refused_with_the_list_of_files_of_the_earlier_change_that_differ_in_the_source(bench):
     source = source_with_file(bench)
     run_id = first_run(bench, source).expect(0).result["run_id"]
     with open(os.path.join(source, "a.php"), "a", encoding="utf-8") as file:
@@ -184,7 +184,7 @@ def test_follow_up_whose_source_changed_since_the_earlier_run_is_refused_with_th
     must(error["data"]["files"] == [BASE + "a.php", BASE + "b.php"], json.dumps(error))
     events = runs(bench, "events", newest(bench)["run_id"]).json["events"]
     must(not [event for event in events if event["type"] == "runtime.command.started"], f"a program started: {events}")
-    # Control: the run is accepted after a.php is restored. Another file still differs, but not by the earlier run's change.
+    # Control: the run is accepted after both files are as before. plugin.php differs, but the earlier run did not change it.
     with open(os.path.join(source, "a.php"), "w", encoding="utf-8") as file:
         file.write("<?php // one\n")
     os.unlink(os.path.join(source, "b.php"))
@@ -194,7 +194,7 @@ def test_follow_up_whose_source_changed_since_the_earlier_run_is_refused_with_th
 
 
 def unsigned_copy(bench, path):
-    """Copies a bundle without its signature, so that it still verifies; returns the run id of the copy."""
+    """Copies a bundle and removes the signature also from its manifest and metadata, so that the digests still verify; returns the run id of the copy."""
     run_id = "run_" + uuid.uuid4().hex
     copy = os.path.join(os.path.dirname(path), run_id)
     shutil.copytree(path, copy)

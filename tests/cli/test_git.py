@@ -86,7 +86,8 @@ def test_guest_cannot_uncover_hidden_git_directories(bench):
             must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
 
 
-def test_git_is_hidden_by_copying_the_mount_when_overlay_whiteouts_are_unsupported(bench):
+def test_git_is_hidden_by_copying_the_mount_if_the_state_directory_is_on_an_overlay(bench):
+    """An overlay refuses new whiteouts (mknod fails with EPERM), and a layer of whiteouts hides `.git` in a mount that is not copied."""
     if os.geteuid() != 0:
         skip_unless_root("an overlay")
     lower = os.path.join(bench.directory, "of-git-state")

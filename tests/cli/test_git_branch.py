@@ -428,7 +428,7 @@ def test_each_of_several_concurrent_commits_is_complete_or_refused(bench, change
     must(repository.git("fsck", "--strict") == "", "fsck")
 
 
-def test_process_killed_around_any_git_command_leaves_no_branch_or_the_complete_new_one(bench, change):
+def test_committing_process_killed_before_or_after_any_git_command_leaves_no_branch_or_the_complete_new_one(bench, change):
     if os.geteuid() != 0:
         skip_unless_root("a mount over git")
     place = os.path.join(bench.directory, "kills")
@@ -465,7 +465,7 @@ def test_process_killed_around_any_git_command_leaves_no_branch_or_the_complete_
     must(kills >= 20 and points["new"] >= 1 and points["none"] >= 10, f"{kills} {points}")
 
 
-def test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created(bench, change):
+def test_damaged_repository_is_refused_as_a_git_failure_with_a_message_and_no_branch_is_created(bench, change):
     repository = Repository(bench, "damaged")
     tree = repository.git("rev-parse", "main^{tree}").strip()
     os.remove(repository.inside(".git", "objects", tree[:2], tree[2:]))

@@ -209,7 +209,7 @@ open("plugin.php", "a").write("// more\\n")
     must(changed(answer) == ["lib/a.txt", "lib/moved.txt", "plain/below.txt", "plain/fresh.txt", "plugin.php"], str(changed(answer)))
 
 
-def test_files_and_directories_with_mode_zero_are_captured_as_mode_644_or_755(bench):
+def test_unreadable_files_and_directories_are_captured_and_each_file_gets_mode_644_or_755(bench):
     source = bench.source()
     answer = hostile(bench, """
 os.makedirs("closed/inner")

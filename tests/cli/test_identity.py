@@ -117,7 +117,7 @@ def test_concurrent_guests_have_distinct_kernel_uids(bench):
     must(not processes_of(uids[0]) and not processes_of(uids[1]), "processes of an ended guest are alive")
 
 
-def test_isolation_report_shows_own_guest_uid_and_a_policy_can_require_it(bench):
+def test_identity_axis_is_enforced_only_if_the_guest_has_an_own_uid_and_a_policy_can_require_it(bench):
     demand = ("--policy", json.dumps({**POLICY, "isolation_floors": {"identity": "enforced"}}))
     refused = bench.agent("true", "--identity", "shared", *demand).expect(125, "wp_codebox_isolation_unavailable")
     must(refused.json["error"]["data"]["missed"][0]["axis"] == "identity", str(refused))
@@ -333,7 +333,7 @@ class Spawner:
         os.close(self.lifetime_read)
 
 
-def test_spawner_started_by_root_cannot_access_root_files_mount_or_change_owners(bench):
+def test_spawner_started_by_root_can_neither_read_files_of_root_nor_mount_nor_change_owners(bench):
     """The spawner, which starts the guests, gives up the rights of root before it reports `ready`."""
     root_only()
     secret = os.path.join(bench.directory, "of-root")
@@ -409,7 +409,7 @@ def test_guest_uid_used_by_a_host_process_is_not_allocated(bench):
     bench.agent("true", *only).expect(0)
 
 
-def test_guest_uid_range_that_includes_system_users_is_refused(bench):
+def test_guest_uid_range_that_is_malformed_or_includes_system_users_and_an_unknown_identity_are_refused(bench):
     for ids in ("0:10", "33:1", "1000:0", "1000:99999", "x", "2147483647:2"):
         bench.agent("true", "--guest-ids", ids).expect(1, "wp_codebox_input_invalid")
     unknown = bench.agent("true", "--identity", "theirs").expect(1)

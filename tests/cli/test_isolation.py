@@ -60,7 +60,7 @@ def test_policy_with_an_unsupported_isolation_level_axis_or_floor_is_refused(ben
     bench.agent("true", *with_policy(minimum_isolation="full", isolation_floors={"memory": "not-enforced"})).expect(0)
 
 
-def test_policy_allowing_level_reduced_runs_at_level_full_when_available(bench):
+def test_run_whose_policy_allows_level_reduced_has_level_full_if_the_machine_supports_it(bench):
     answer = bench.agent("true", *with_policy(minimum_isolation="reduced")).expect(0)
     must(answer.result["isolation"]["level"] == "full", str(answer))
 

@@ -60,7 +60,7 @@ def test_preview_options_without_an_effect_are_refused_and_the_error_names_them(
     must(time.monotonic() - began >= 1, "it did not wait")
 
 
-def test_agent_task_keeps_its_preview_open_and_reports_it_in_its_result(bench):
+def test_agent_task_with_a_preview_hold_prints_the_preview_address_and_has_the_preview_in_its_result(bench):
     task = os.path.join(bench.directory, "task.json")
     source = bench.source()
     for fields, flags in (({"preview_hold_seconds": 1}, []), ({}, ["--preview-hold-seconds", "1"])):

@@ -82,7 +82,7 @@ def test_export_as_json_lines_has_the_hash_chain_of_the_entries_and_csv_has_the_
     must([(row["amount"], row["hash"]) for row in rows] == [(str(entry["amount"]), entry["hash"]) for entry in entries], str(rows))
 
 
-def test_export_to_a_closed_pipe_ends_without_an_error_and_to_a_full_disk_with_one(ledger, bench):
+def test_export_ends_without_an_error_if_the_pipe_is_closed_and_with_an_error_if_the_disk_is_full(ledger, bench):
     grant(ledger, "shop", 1, "i1").expect(0)
     command = f"'{bench.environment['CODEBOX']}' ledger export --state '{ledger.state}'"
     closed = subprocess.run(["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, timeout=60, check=False)

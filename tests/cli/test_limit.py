@@ -67,7 +67,7 @@ def require_memory_cgroup(bench):
     must(own_group("memory"), "this machine has no version 1 memory hierarchy")
 
 
-def test_run_memory_is_limited_by_its_cgroup(bench):
+def test_run_has_a_memory_and_a_pids_cgroup_whose_path_the_guest_does_not_see_and_which_ends_with_the_run(bench):
     require_memory_cgroup(bench)
     answer = bench.agent("echo x > x.txt; cat /proc/self/cgroup", "--memory", "300M", "--disk", "100M").expect(0)
     memory, pids = axis(answer, "memory"), axis(answer, "pids")
@@ -89,7 +89,7 @@ def test_cgroup_limit_stops_memory_growth_between_two_polls(bench):
     bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
 
 
-def test_doctor_creates_and_removes_its_own_cgroup(bench):
+def test_doctor_reports_whether_cgroups_can_be_used_and_leaves_no_cgroup(bench):
     require_memory_cgroup(bench)
     before = groups()
     for more, word in (([], "ok"), (["--cgroup", "/nonexistent"], "warning")):
@@ -132,7 +132,7 @@ def script(bench, name, text):
     return source
 
 
-def test_tcp_buffers_are_limited_to_their_part_of_the_memory_cgroup_limit(bench):
+def test_tcp_buffers_of_a_guest_are_limited_to_a_part_of_its_memory_cgroup_limit(bench):
     require_memory_cgroup(bench)
     # No peer reads, so the sent bytes stay in the buffers of loopback connections.
     source = script(bench, "flood.py", """

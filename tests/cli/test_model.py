@@ -98,8 +98,8 @@ def test_invalid_model_options_are_refused_before_any_request(bench):
         must(len(server.asked) == 1, f"{server.asked}")
 
 
-def test_agent_without_a_model_is_refused_with_the_missing_option(bench):
-    """The agent preset implies the network preset, so the message must not blame a policy."""
+def test_agent_without_a_model_is_refused_and_the_error_names_the_missing_option(bench):
+    """`--agent codex` also sets the network preset `model`; nevertheless the error must name the agent, and no policy."""
     mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Do it"]
     answer = bench.run(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")
     must("codex needs a model" in answer.stdout and "--model NAME" in answer.stdout and "policy" not in answer.stdout, str(answer))

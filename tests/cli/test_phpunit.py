@@ -136,7 +136,7 @@ def test_phpunit_uses_the_wordpress_test_library_of_the_project_or_of_option_tes
     must(answer["summary"]["passed"] == 2, json.dumps(answer)[:3000])
 
 
-def test_phpunit_command_with_an_invalid_shard_filter_file_or_junit_option_is_refused(bench):
+def test_phpunit_command_with_invalid_shards_a_filter_and_shards_or_a_missing_file_or_junit_directory_is_refused(bench):
     directory = plugin(bench, "wrong", {"tests/GoodTest.php": class_of("GoodTest", 1)})
     must("0 is not in 1..=64" in phpunit(bench, directory, "--shards", "0").stderr, "shards 0")
     for more, says in [(["--shards", "2", "--", "--filter", "x"], "cannot be combined with --filter"),

@@ -27,7 +27,7 @@ def test_run_without_user_namespaces_is_refused_if_the_policy_does_not_allow_lev
     must(level_of(allowed) == "full", str(allowed))
 
 
-def test_reduced_isolation_runs_agent_and_checks(bench):
+def test_agent_and_checks_run_at_level_reduced_and_the_changes_are_bundled(bench):
     source = bench.source()
     before = tree(source)
     answer = run_without_userns(bench, "--mount", f"{source}:/wordpress/wp-content/plugins/plugin",
@@ -48,7 +48,7 @@ def test_reduced_isolation_runs_agent_and_checks(bench):
     must(after["lib/a.txt"][1] == b"one\ntwo\nthree\nfour\n" and "plugin.php" not in after, "wrong content")
 
 
-def test_reduced_isolation_runs_wordpress_commands(bench):
+def test_wordpress_commands_run_at_level_reduced(bench):
     mount = ["--mount", f"{bench.source()}:/wordpress/wp-content/plugins/plugin"]
     answer = run_without_userns(bench, *mount, "--command", "wordpress.run-php", "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';",
                        *policy()).expect(0)

@@ -617,6 +617,6 @@ def test_gvisor_process_wrapper_is_refused_because_gvisor_lacks_landlock(bench):
     must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))
 
 
-def test_unknown_process_wrapper_is_refused(bench):
+def test_unknown_process_wrapper_and_a_wrapper_program_without_an_absolute_path_are_refused(bench):
     bench.agent("true", "--outer-sandbox", "docker").expect(1, "wp_codebox_input_invalid")
     bench.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "bwrap").expect(1, "wp_codebox_input_invalid")

@@ -78,7 +78,7 @@ def test_attached_run_continues_after_a_detach_frame_and_a_closed_connection(ben
     must(run.await_end()["outcome"] == "succeeded", "the detached run did not continue")
 
 
-def test_caller_cancels_its_detached_run(bench):
+def test_cancel_frame_of_the_caller_ends_its_detached_run_with_outcome_cancelled(bench):
     run = SupervisorClient(bench, SLOW.format(30), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     last = run.send({"type": "cancel"}).last()

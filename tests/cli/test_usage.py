@@ -189,7 +189,7 @@ def curl_events(path, *texts):
         process.communicate()
 
 
-def test_curl_reaches_a_control_socket_with_a_path_over_107_bytes_by_the_path_of_runs_socket(bench):
+def test_curl_reaches_a_control_socket_with_a_path_over_107_bytes_by_the_path_that_runs_socket_prints(bench):
     deep = bench.directory
     while len(deep) < 150:
         deep = os.path.join(deep, "a-directory-with-a-long-name")

@@ -118,7 +118,7 @@ def test_run_of_a_node_that_is_killed_between_two_steps_ends_once_with_its_bundl
         world.close()
 
 
-def test_end_that_a_cut_off_node_reports_after_another_node_took_the_run_is_ignored(bench, environment, warm, steps):
+def test_run_of_a_node_cut_off_between_two_steps_ends_once_and_its_record_stays_the_same_when_the_node_is_back(bench, environment, warm, steps):
     cases = steps([
         Case("fetch", "cut", 1),
         Case("claim", "cut", 1), Case("claim", "cut", 2, arrives=True),

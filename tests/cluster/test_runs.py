@@ -142,7 +142,7 @@ def test_cancelled_run_on_a_node_ends_with_outcome_cancelled_and_a_bundle(bench,
     must(row["outcome"] == "cancelled" and row["bundle_id"], json.dumps(row))
 
 
-def test_run_without_a_node_is_queued_until_it_is_cancelled_or_a_node_joins(bench, alone):
+def test_run_without_a_node_is_queued_until_it_is_cancelled_and_a_run_succeeds_after_a_node_joined(bench, alone):
     nobody = {"one": "0" * 64}
     run = detached(bench, alone, "true", keys=nobody)
     poll_until(lambda: lifecycle(bench, run)["status"] == "queued", seconds=60, what="the run is not queued")

@@ -186,7 +186,7 @@ GROUPS = [Group("documents", SITE, fixture=SLUG), Group("browser documents", BRO
 
 
 @pytest.mark.parametrize("case", cases(GROUPS))
-def test_result_document_of_each_command_is_valid_against_its_own_and_its_public_schema(bench, case):
+def test_result_document_of_each_command_is_valid_by_the_commands_schema_and_by_the_published_schema_of_its_id(bench, case):
     case(bench)
 
 

@@ -145,5 +145,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_public_argument_has_its_documented_effect_or_is_refused(bench, case):
+def test_argument_of_the_published_command_interface_has_its_documented_effect_or_is_refused(bench, case):
     case(bench)

@@ -246,5 +246,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_public_argument_value_has_its_documented_effect_or_is_refused(bench, case):
+def test_argument_value_allowed_by_the_published_interface_has_its_documented_effect_or_is_refused(bench, case):
     case(bench)

@@ -43,7 +43,7 @@ def test_mu_plugin_components_load_in_request_order(bench):
     must("order second first 1" in ended.output, ended.output)
 
 
-def test_mount_point_of_a_component_is_not_reported_as_a_change_but_a_directory_that_the_guest_makes_there_is(bench):
+def test_directory_made_by_the_guest_is_reported_as_a_change_and_the_mount_point_of_a_component_is_not(bench):
     place = "/wordpress/wp-content/mu-plugins"
     mounts = [{"source": bench.source("must"), "target": place, "mode": "readwrite"}]
     early = component(bench, "early", load_as="mu-plugin", activate=None)
@@ -63,7 +63,7 @@ def test_components_are_active_during_checks(bench):
     run(bench, shell("echo x >/workspace/plugin/new.txt"), checks=checks).expect("partial", "wp_codebox_check_failed")
 
 
-def test_component_without_exactly_one_plugin_file_or_valid_entry_is_refused(bench):
+def test_component_is_refused_unless_it_has_exactly_one_plugin_file_or_a_valid_entry(bench):
     named = component(bench, "named", files={"a.php": HEADER, "b.php": HEADER + READY}, entry="b.php", readiness_probe=PROBE)
     run(bench, shell("true"), [named]).expect("no_op")
     single = component(bench, "single", files={"a.php": "<?php", "other.php": HEADER + READY}, readiness_probe=PROBE)

@@ -585,7 +585,7 @@ ELSEWHERE = {
     # `wp-codebox` commits on a branch only for the extension.
     "wp_codebox_git_repository_invalid": "tests/cli/test_git_branch.py: test_repository_with_an_unsupported_feature_is_refused_and_accepted_without_it",
     "wp_codebox_git_branch_conflict": "tests/cli/test_git_branch.py: test_commit_on_a_foreign_symbolic_or_checked_out_branch_is_refused",
-    "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_with_the_error_of_git_and_no_branch_is_created",
+    "wp_codebox_git_failed": "tests/cli/test_git_branch.py: test_damaged_repository_is_refused_as_a_git_failure_with_a_message_and_no_branch_is_created",
     "wp_codebox_apply_adapter_missing": f"{CASES}/adapters.php: an apply without an adapter is refused and written to the audit log",
     "wp_codebox_apply_result_invalid": f"{CASES}/adapters.php: an invalid adapter result is refused and recorded as a failure",
     # Tasks of runtimes and runtime packages, site seeds, and what a site passes to other plugins.

@@ -70,7 +70,7 @@ def test_change_with_a_php_syntax_error_is_not_applied(developer):
     must(developer.read() == PLUGIN, developer.read())
 
 
-def test_apply_of_a_run_of_another_directory_is_refused_without_the_option_to(developer):
+def test_apply_of_a_run_of_another_directory_is_refused_unless_a_target_directory_is_given(developer):
     developer.call(*GOAL)
     run = json.loads(developer.call("log", "--json").stdout)["runs"][0]["runId"]
     other = os.path.join(developer.home, "elsewhere")

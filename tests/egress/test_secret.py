@@ -151,7 +151,7 @@ cat back.txt
 """
 
 
-def test_secret_returned_by_another_host_is_redacted(bench):
+def test_secret_returned_by_another_host_reaches_the_guest_only_as_its_placeholder(bench):
     def written(text):
         # encodings() has only the alignment-independent middle of base64; the host sends the complete text.
         whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
@@ -257,7 +257,7 @@ def test_other_process_of_the_same_user_cannot_read_runner_memory_or_core_file(b
     must(ordinary, "control: no core file of an ordinary process")
 
 
-def test_secret_with_an_invalid_value_or_without_a_permitting_policy_host_or_variable_is_refused(bench):
+def test_secret_that_is_too_short_unset_without_a_host_or_not_allowed_by_the_policy_is_refused(bench):
     environment = {"API_KEY": VALUE}
     for code, exit_code, flags, variables in [
         ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=elsewhere.test"], environment),

@@ -28,7 +28,7 @@ def test_ability_with_wrong_http_method_returns_405(world):
         must(right.status not in (404, 405), f"{name}: {right}")
 
 
-def test_anonymous_editor_and_subscriber_requests_are_refused(world):
+def test_requests_of_editors_subscribers_and_anonymous_visitors_are_refused(world):
     for name, verb in VERBS.items():
         for user, status in ((None, 401), ("editor", 403), ("subscriber", 403)):
             # Core validates the input before the permission, so the input must be valid for every ability.
@@ -86,7 +86,7 @@ def test_query_string_numbers_are_parsed_and_other_text_is_refused(world):
     must(world.request("GET", plain).expect(200).json["per_page"] == 2, "plain permalinks")
 
 
-def test_anonymous_requests_get_empty_php_files_and_no_list_of_abilities(world):
+def test_direct_request_of_a_php_file_has_an_empty_body_and_anonymous_requests_get_no_list_of_abilities(world):
     front = world.request("GET", "/", None)
     must(front.status == 200, front)
     for path in ("/wp-content/plugins/wp-codebox/abilities/manifest.php", "/wp-content/plugins/wp-codebox/includes/Plugin.php"):
