@@ -268,7 +268,7 @@ def test_four_eyes_setting_refuses_an_approval_by_the_user_who_started_the_run(s
     roll_back(site, run).expect(200)
 
 
-def test_of_two_concurrent_applies_one_is_refused_and_the_other_writes_all_its_files(site):
+def test_of_two_concurrent_applies_to_one_file_one_is_refused_and_the_other_is_written(site):
     before = read(site)
     runs = [changed(site, f"sed -i s/helo/hello{number}/ sample.php") for number in range(2)]
     answers = in_parallel(*(lambda run=run, files=files, user=user: apply(site, run, files, user) for (run, files), user in zip(runs, ("admin", "second"))))
@@ -346,7 +346,7 @@ def test_recovery_link_in_the_mail_takes_the_change_back_while_wordpress_fails_o
     must((bundle["state"], last["event"], last["who"], last["files"]) == ("rolled-back", "rollback", {"kind": "none"}, files), json.dumps(last))
 
 
-def test_recovery_link_in_the_mail_expires_after_an_hour(site, mails):
+def test_recovery_link_in_the_mail_is_refused_after_its_validity_has_ended(site, mails):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)
     with open(mails, encoding="utf-8") as lines:
@@ -497,7 +497,7 @@ def options_of_change(site):
 
 
 @pytest.mark.parametrize("operation", ("apply", "rollback"))
-def test_next_request_removes_running_change_mark_and_updater_locks_left_by_a_request_killed_before_any_write_to_them(site, options_of_change, operation):
+def test_running_change_mark_and_updater_locks_of_a_killed_request_are_removed_by_the_next_request(site, options_of_change, operation):
     before = read(site)
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     call = {"apply": apply, "rollback": lambda site, run, files, **more: roll_back(site, run, **more)}[operation]

@@ -146,7 +146,7 @@ def test_only_owner_and_administrators_can_access_a_run(world):
     world.await_cleanup([run, own])
 
 
-def test_run_over_the_host_limit_returns_429(world):
+def test_run_over_max_runs_of_the_site_is_refused_with_429(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs)]
     try:
         for more in ({"wait": False}, {}):
@@ -161,7 +161,7 @@ def test_run_over_the_host_limit_returns_429(world):
     world.await_cleanup(runs)
 
 
-def test_concurrent_starts_at_the_limit_admit_only_one_run(world):
+def test_of_four_concurrent_starts_only_one_gets_the_last_free_place_for_a_run(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs - 1)]
     answers = in_parallel(*[lambda user=user: world.run(SLEEP, user, wait=False) for user in ("admin", "second", "admin", "second")])
     statuses = sorted(answer.status for answer in answers)

@@ -73,7 +73,7 @@ def test_control_socket_refuses_http_requests_except_get_events_for_its_host(ben
     ]:
         answer = bench.raw(run, request.encode() + b"\r\n\r\n", close_writing=False).decode()
         assert answer.startswith(f"HTTP/1.1 {status} ") and "Access-Control" not in answer, (request, answer)
-    # The server does not wait for an unfinished request head.
+    # A request head that stays unfinished is answered with 400 when its time limit is over.
     began = time.monotonic()
     assert bench.raw(run, b"GET /events HTTP/1.1\r\nHost: sandbox\r\n", close_writing=False).startswith(b"HTTP/1.1 400 ")
     assert time.monotonic() - began < 45

@@ -103,7 +103,7 @@ def test_task_review_and_apply_succeed_on_wordpress_7_1_of_debian_with_sqlite(wo
     whole_path(world, "7.1", "sqlite")
 
 
-def test_each_blog_of_a_multisite_network_sees_only_its_own_bundles(world):
+def test_each_blog_of_a_network_sees_only_its_own_bundles_and_uninstall_removes_network_and_blog_options(world):
     """A multisite network with two blogs on MariaDB: each has its own runs, and uninstalling removes the data of both."""
     site = world.site("provisioned", "mariadb")
     (site.path / SAMPLE / "sample.php").write_text((site.path / SAMPLE / "sample.php").read_text().replace("hello", "helo"))
@@ -207,7 +207,7 @@ def answers(site, extension):
 
 
 def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
-    """Extension missing, then stale: public responses stay equal byte for byte; admin pages work and name the fix."""
+    """Extension missing, then stale: public responses except the REST index stay equal byte for byte; admin pages work and name the fix."""
     site = world.site("provisioned", "sqlite")
     site.wp("plugin", "deactivate", "--all", extension=False).expect()
     site.wp("plugin", "activate", "sample", extension=False).expect()

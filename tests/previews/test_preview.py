@@ -139,7 +139,7 @@ def _login_name(bench):
     return "".join(e["data"].get("text", "") for e in answer.json["events"] if e["data"].get("stream") == "stdout").strip()
 
 
-def test_preview_refuses_requests_with_a_foreign_host_protocol_upgrades_and_tunnels(bench):
+def test_preview_refuses_protocol_upgrades_tunnels_service_workers_and_requests_with_a_foreign_host(bench):
     port = shared(bench).port
     must(check_security_headers(http_request(port, "/", host=f"rebound.example:{port}")).status == 421, "a name that was rebound")
     must(check_security_headers(http_request(port, "/", host=f"localhost:{port}")).status == 200, "the control")

@@ -53,7 +53,7 @@ def test_fixture_user_whose_id_belongs_to_another_user_fails_the_run_before_the_
     must(recipes.executions(recipes.run(bench, free).expect(0), "steps")[0]["stdout"] == "ran", "the free id was refused")
 
 
-def test_seeded_site_has_the_ids_of_its_fixture_and_sessions_of_its_users(bench):
+def test_seeded_site_has_the_ids_of_its_fixture_and_a_user_session_opens_a_page_as_admin(bench):
     answer, _, _ = worked(bench, "seeded-users")
     (seed,) = answer.json["siteSeeds"]
     must(seed["status"] == "imported" and seed["moved"] == [], str(seed))

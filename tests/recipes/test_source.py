@@ -92,7 +92,7 @@ def test_archive_without_sha256_is_refused_if_the_environment_requires_it(bench)
 
 
 def test_archive_with_escaping_or_duplicate_paths_a_symlink_or_a_zip_bomb_is_refused(bench):
-    """Each archive also contains `good`, the only file of an archive that is accepted."""
+    """Each archive also contains `good`, a valid plugin file, so only its other file can be the reason for the refusal."""
     good = ("packed/packed.php", PLUGIN)
     hostile = {
         "slip": [good, ("../../../../tmp/codebox-recipe-slip.php", "x")],

@@ -261,7 +261,7 @@ def test_invalid_profile_is_refused_and_the_cost_of_a_valid_one_is_estimated(ben
 
 
 def test_profile_whose_requirements_this_host_does_not_meet_is_valid_and_refused_by_sandbox_create(bench):
-    """`sandbox create` starts native sandboxes on this host, which has no region and the id `local`."""
+    """`sandbox create` starts native sandboxes on this host, which has the id `local` and no region."""
     source = bench.source("sandbox-plugin")
     base = "id: a\nversion: 1.0.0\nworkspace: { access: rw, target: /workspace/plugin }\n"
     for name, text, code in (

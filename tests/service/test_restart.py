@@ -45,7 +45,7 @@ def test_command_line_and_service_see_the_same_sandboxes(service):
 
 
 def prepared(service):
-    """Returns the service after its state directory has a template."""
+    """Builds a missing template by creating and deleting a sandbox. Returns the service."""
     if not os.path.isdir(os.path.join(service.state, "templates")):
         service.delete(f"/v1/sandboxes/{service.create()['id']}")
     return service
