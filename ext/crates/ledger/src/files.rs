@@ -43,7 +43,7 @@ pub enum FilesError {
         path: PathBuf,
     },
     /// A symbolic link, FIFO, device or directory is where a file must be.
-    #[error("{} is not a regular file or has hard links; remove it, or restore the ledger from a backup", .path.display())]
+    #[error("{} is not a regular file or has more than one hard link; remove it, or restore the ledger from a backup", .path.display())]
     NotRegular {
         /// Path of what is not a regular file.
         path: PathBuf,

@@ -228,7 +228,7 @@ pub fn check_state_location(state_dir: &str, wordpress: &str) -> Result<(), Erro
         "the state directory is inside the WordPress directory, whose files a web server serves"
             .to_owned();
     Err(ErrorBody::new(ErrorCode::StateDirInvalid, message)
-        .hint("move the state directory out of the WordPress directory, and delete keys/host.ed25519 in it: the web server could have served this private key"))
+        .hint("move the state directory to a place that no web server serves. Then delete its file keys/host.ed25519, the private signing key, which the web server could have served; the next run makes a new key"))
 }
 
 /// Checks the canonical path of an opened source directory. `subject` names the mount in error

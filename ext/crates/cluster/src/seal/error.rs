@@ -46,7 +46,9 @@ pub enum SealError {
     #[error("secrets cannot be encrypted on this host")]
     Cipher,
     /// The values are too large for one message.
-    #[error("the secrets have {bytes} bytes together, but at most {limit} fit into a message")]
+    #[error(
+        "the message with the secrets has {bytes} bytes, but at most {limit} are allowed; give the run fewer or shorter secrets"
+    )]
     TooLarge {
         /// Size of the message in bytes.
         bytes: u64,

@@ -426,7 +426,7 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
             value
                 .as_u64()
                 .is_some_and(|ms| (least..=MAX_DURATION_MS).contains(&ms)),
-            &format!("must be a number of milliseconds from {least} to {MAX_DURATION_MS}"),
+            &format!("must be a whole number of milliseconds from {least} to {MAX_DURATION_MS}"),
         ),
         Form::Duration => wrong(
             text.is_some_and(|text| browser_duration(text).is_some()),
