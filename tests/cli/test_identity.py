@@ -90,8 +90,10 @@ def started(bench, script, *arguments):
     """Starts a run and waits for its program; returns arguments, client process and the program's host pid."""
     asked = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", script, *arguments)
     process = bench.start(asked)
-    await_count(1, script)
-    return asked, process, alive(script)[0]
+    poll_until(lambda: len(alive(script)) == 1 or process.poll() is not None, bool, 120, f"the program {script!r} was not started")
+    pids = alive(script)
+    must(len(pids) == 1, pids or bench.finish(asked, process))
+    return asked, process, pids[0]
 
 
 def test_concurrent_guests_have_distinct_kernel_uids(bench):

@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 
-FIRST = 1_912_345_000
+# Each worker of pytest has a range of its own: a guest takes the first free id, so a case with only one id fails while
+# another worker's guest has it.
+FIRST = 1_912_345_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 @contextlib.contextmanager
