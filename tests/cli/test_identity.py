@@ -542,7 +542,7 @@ def test_guest_of_an_unprivileged_user_has_a_subordinate_uid_and_copied_mounts(b
         finally:
             kill_and_wait(pid)
             user.finish(asked, process)
-        # The default identity also covers private staged files, a WordPress command, and the guest of the checks.
+        # Without --identity the guests have own uids too: they read a private staged file, run WP-CLI, and run the check.
         script = "test $(stat -c %u:%a lib/a.txt) = 1000:600 && echo four >> lib/a.txt && wp option update blogname changed"
         uncopied = "test $(stat -c %u /wordpress/wp-includes/version.php) = 65534"
         check = "sh -c 'grep -q four lib/a.txt && wp option get home'"

@@ -1,6 +1,7 @@
 <?php
 /**
- * Runtime tasks, agent packages and requirements: the runtime of this host, and those of plugins.
+ * Abilities that run a task or an agent package in a named runtime, or list what a task needs. A runtime is the sandboxes of
+ * this host or what a plugin registers.
  */
 
 declare(strict_types=1);

@@ -228,7 +228,8 @@ fn undo_of_one_file_leaves_the_other_applied_and_undo_of_an_unknown_file_is_refu
     assert_eq!(undone.len(), 2);
 }
 
-/// Applies a change of the same two files to two targets. Returns the second target.
+/// Applies a change of the same two files to two targets. Returns the second target and the applied
+/// change.
 fn two_targets(bench: &Bench) -> (std::path::PathBuf, wp_codebox_apply::AppliedChange) {
     let second = bench.site.join("second");
     fs::create_dir(&second).unwrap();
@@ -296,7 +297,7 @@ fn conflict_of_a_path_that_two_targets_contain_is_reported_with_its_guest_path()
 }
 
 #[test]
-fn second_apply_to_a_locked_target_is_refused() {
+fn apply_to_a_locked_target_is_refused() {
     let bench = Bench::new();
     let lock = fs::File::open(&bench.target).unwrap();
     let exclusive = rustix::fs::FlockOperation::NonBlockingLockExclusive;
