@@ -346,9 +346,12 @@ def test_recovery_link_in_the_mail_takes_the_change_back_while_wordpress_fails_o
     must((bundle["state"], last["event"], last["who"], last["files"]) == ("rolled-back", "rollback", {"kind": "none"}, files), json.dumps(last))
 
 
-def test_recovery_link_in_the_mail_is_refused_after_its_validity_has_ended(site, mails):
+def test_recovery_link_in_the_mail_is_valid_for_one_hour_and_refused_afterwards(site, mails):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    began = int(time.time())
     apply(site, run, files).expect(200)
+    ends = int(site.wp("eval", "echo get_option( 'wp_codebox_recovery' )['ends'];"))
+    must(began <= ends - 3600 <= time.time(), f"{began} {ends}")
     with open(mails, encoding="utf-8") as lines:
         token = json.loads(lines.readlines()[-1])["message"].split("token=")[1].split()[0]
     site.request("GET", f"{RECOVER}?token={token}", None).expect(200)
