@@ -177,7 +177,7 @@ fn accepted(
             first: verification
                 .violations
                 .first()
-                .map(|v| v.message.clone())
+                .map(ToString::to_string)
                 .unwrap_or_default(),
             verification: Box::new(verification.clone()),
         });

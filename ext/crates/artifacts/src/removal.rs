@@ -62,8 +62,11 @@ impl RemovalError {
     /// Returns code and message of this error as the JSON body that callers receive.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-            .hint("unmount what is mounted in the directory, or remove the directory by hand as its owner")
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Name { .. } => body,
+            Self::Remains { .. } => body.hint("unmount what is mounted in the directory, or remove the directory by hand as its owner"),
+        }
     }
 }
 

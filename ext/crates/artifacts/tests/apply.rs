@@ -239,6 +239,10 @@ fn preflight_refuses_tampered_bundle() {
     let error = setup.run(&setup.all()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ArtifactVerificationFailed);
     assert!(
+        error.to_string().contains(".sha256: \"files/patch.diff\""),
+        "{error}"
+    );
+    assert!(
         !error.body().data.unwrap()["violations"]
             .as_array()
             .unwrap()

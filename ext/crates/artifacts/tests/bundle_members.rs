@@ -334,6 +334,15 @@ fn secret_in_the_patch_of_a_bundle_is_an_error() {
         "{text}"
     );
     assert!(!text.contains(SECRET));
+    let named = changes(&[], &[(&format!("{SECRET}.txt"), "x\n")]);
+    let named = inputs(vec![mount(0, "p", Some(named))]);
+    let text = write(parent.path(), &named, &[SECRET])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.starts_with("the path \"/wordpress/wp-content/plugins/p/") && !text.contains(SECRET),
+        "{text}"
+    );
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     assert!(write(parent.path(), &with("1\n2\nharmless\n"), &[SECRET]).is_ok());
 }

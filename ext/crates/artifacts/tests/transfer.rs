@@ -378,9 +378,18 @@ fn tampered_bundle_is_neither_exported_nor_imported() {
     let dir = Dir::open(&bundle).unwrap();
     let error = write_archive(&dir, &VerifyOptions::default(), MOST, Vec::new()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ArtifactVerificationFailed);
+    // The message has the path of the first violation.
+    assert!(
+        error.to_string().contains(".sha256: \"files/patch.diff\""),
+        "{error}"
+    );
     let members = MemberSet::from_directory(&dir).unwrap();
     let error = import(&target.store, &members, &ImportRules::default()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ArtifactImportSourceInvalid);
+    assert!(
+        error.to_string().contains(".sha256: \"files/patch.diff\""),
+        "{error}"
+    );
     assert!(error.body().data.unwrap().contains_key("violations"));
     // A link in a bundle directory is not followed.
     let (linked, _) = made(&host, 6);

@@ -178,3 +178,10 @@ pub struct Violation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Map<String, Value>>,
 }
+
+impl std::fmt::Display for Violation {
+    /// Writes path and message; many messages can be understood only with the path.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}

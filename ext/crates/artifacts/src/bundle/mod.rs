@@ -93,7 +93,7 @@ pub struct WrittenBundle {
 #[non_exhaustive]
 pub enum BundleError {
     /// The patch would contain a secret.
-    #[error("{path:?} line {line} contains a secret ({kind}); remove it and run again")]
+    #[error("{} contains a secret ({kind}); remove it and run again", place(path, *line))]
     Secret {
         /// Path of the changed file, starting with the guest path of its mount.
         path: String,
@@ -147,6 +147,14 @@ pub enum BundleError {
         #[source]
         source: CanonicalError,
     },
+}
+
+/// Returns where a secret was found: in a line of the file, or for line 0 in its path.
+fn place(path: &str, line: u64) -> String {
+    match line {
+        0 => format!("the path {path:?}"),
+        line => format!("{path:?} line {line}"),
+    }
 }
 
 impl BundleError {

@@ -9,6 +9,7 @@ use crate::digest::sha256_of;
 use crate::dirfd::{Dir, ReadOutcome, join};
 use rustix::fs::FileType;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use wp_codebox_contracts::Sha256Hex;
@@ -81,12 +82,13 @@ impl Baseline {
         let number = self.sources.len();
         let opened = match source {
             BaselineSource::Archive { mut file, sha256 } => {
-                let actual = sha256_of(&mut file).map_err(|e| self.bad(e))?;
+                let actual = sha256_of(&mut file).map_err(|e| self.bad(unreadable(e)))?;
                 if actual != sha256 {
                     return Err(self.bad("is not the archive that the session recorded"));
                 }
-                file.rewind().map_err(|e| self.bad(e))?;
-                let archive = ZipArchive::new(BufReader::new(file)).map_err(|e| self.bad(e))?;
+                file.rewind().map_err(|e| self.bad(unreadable(e)))?;
+                let archive =
+                    ZipArchive::new(BufReader::new(file)).map_err(|e| self.bad(unreadable(e)))?;
                 self.list_zip(&archive, number)?;
                 Opened::Zip(Box::new(archive))
             }
@@ -108,7 +110,9 @@ impl Baseline {
             return Err(self.bad("has two entries with the same name"));
         }
         for index in 0..archive.len() {
-            let entry = archive.by_index_data(index).map_err(|e| self.bad(e))?;
+            let entry = archive
+                .by_index_data(index)
+                .map_err(|e| self.bad(unreadable(e)))?;
             let raw = entry.name_raw();
             let name = raw.strip_suffix(b"/").unwrap_or(raw).to_vec();
             let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
@@ -141,9 +145,9 @@ impl Baseline {
         if depth > MAX_DEPTH {
             return Err(self.bad("has too many directory levels"));
         }
-        for name in directory.names().map_err(|e| self.bad(e))? {
+        for name in directory.names().map_err(|e| self.bad(unreadable(e)))? {
             let below = join(path, &name);
-            let Some(stat) = directory.stat(&name).map_err(|e| self.bad(e))? else {
+            let Some(stat) = directory.stat(&name).map_err(|e| self.bad(unreadable(e)))? else {
                 continue;
             };
             match FileType::from_raw_mode(stat.st_mode) {
@@ -159,7 +163,7 @@ impl Baseline {
                 }
                 FileType::Directory => {
                     self.insert(below.clone(), Entry::Directory)?;
-                    let inner = directory.dir(&name).map_err(|e| self.bad(e))?;
+                    let inner = directory.dir(&name).map_err(|e| self.bad(unreadable(e)))?;
                     self.list_directory(&inner, &below, source, depth + 1)?;
                 }
                 _ => self.insert(below, Entry::Other)?,
@@ -193,7 +197,7 @@ impl Baseline {
             Some(Opened::Directory(directory)) => match directory.read(path, MAX_FILE) {
                 Ok((ReadOutcome::Bytes(bytes), _)) => Ok(bytes),
                 Ok((ReadOutcome::TooLarge, _)) => Err(too_large()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(unreadable(error)),
             },
         };
         content.map_err(|reason| self.bad(reason))
@@ -208,16 +212,20 @@ impl Baseline {
 }
 
 fn zip_content(archive: &mut ZipArchive<BufReader<File>>, index: usize) -> Result<Vec<u8>, String> {
-    let entry = archive.by_index(index).map_err(|e| e.to_string())?;
+    let entry = archive.by_index(index).map_err(unreadable)?;
     let mut bytes = Vec::new();
     // The stated size may be wrong, so the limit applies to the bytes that are read.
     let mut limited = entry.take(MAX_FILE + 1);
     let read = limited.read_to_end(&mut bytes);
-    read.map_err(|e| e.to_string())?;
+    read.map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(too_large());
     }
     Ok(bytes)
+}
+
+fn unreadable(error: impl Display) -> String {
+    format!("cannot be read: {error}")
 }
 
 fn too_large() -> String {

@@ -29,7 +29,7 @@ pub enum PreflightError {
     Invalid {
         /// Number of violations.
         count: usize,
-        /// Description of the first violation.
+        /// Path and description of the first violation.
         first: String,
         /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,

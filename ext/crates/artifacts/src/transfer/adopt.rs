@@ -49,7 +49,7 @@ pub enum AdoptError<E: std::error::Error + 'static> {
         source: AttestationError,
     },
     /// The bundle did not verify with the added signature.
-    #[error("the bundle does not verify with the signature of this host: {detail}")]
+    #[error("the bundle does not verify after this host signed it: {detail}")]
     NotSigned {
         /// What was found.
         detail: String,
@@ -129,7 +129,7 @@ pub fn adopt<E: std::error::Error + 'static>(
     let (status, digest) = (verification.signature.status, &verification.manifest_sha256);
     let (SignatureStatus::SignedByThisHost, Some(digest)) = (status, digest.clone()) else {
         return Err(AdoptError::NotSigned {
-            detail: format!("its status is {status:?}"),
+            detail: format!("its status is {}", serde_json::json!(status)),
         });
     };
     let status = place(store, staging, run, &digest, Replace::Refuse)?;

@@ -17,9 +17,11 @@ use super::members::MAX_TOTAL;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The bundle does not verify, so an import would refuse the archive.
-    #[error("the bundle is not valid, so no host would import it; the first violation: {first}")]
+    #[error(
+        "the bundle is not valid (the first violation: {first}), so no host would import it; run the task again"
+    )]
     Invalid {
-        /// Description of the first violation.
+        /// Path and description of the first violation.
         first: String,
         /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,
@@ -96,7 +98,7 @@ pub fn write_archive(
     let verification = verify_bundle(bundle, options);
     if let Some(first) = verification.violations.first() {
         return Err(ArchiveError::Invalid {
-            first: first.message.clone(),
+            first: first.to_string(),
             verification: Box::new(verification),
         });
     }

@@ -67,9 +67,11 @@ pub struct Imported {
 #[non_exhaustive]
 pub enum ImportError {
     /// The bundle violates rules of its format, e.g. a hash does not match.
-    #[error("the bundle is not valid, so it was not stored; the first violation: {first}")]
+    #[error(
+        "the bundle is not valid (the first violation: {first}), so it was not stored; get it again from its source"
+    )]
     Invalid {
-        /// Description of the first violation.
+        /// Path and description of the first violation.
         first: String,
         /// Result of verifying the bundle, with all violations.
         verification: Box<Verification>,
@@ -204,7 +206,7 @@ pub(super) fn verified(
     match verification.violations.first() {
         None => Ok(verification),
         Some(first) => Err(ImportError::Invalid {
-            first: first.message.clone(),
+            first: first.to_string(),
             verification: Box::new(verification),
         }),
     }
