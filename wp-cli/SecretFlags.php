@@ -45,7 +45,7 @@ final class SecretFlags {
 		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/D', $text, $parts ) ) {
 			// A malformed name may be a secret value typed in the wrong place, so the message does not repeat
 			// it.
-			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]: the name of an environment variable, and the hosts that may get its value.', 'codebox' ) );
+			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]: the name of an environment variable in capital letters, and the hosts that may get its value.', 'codebox' ) );
 		}
 		$value = getenv( $parts[1] );
 		if ( false === $value ) {

@@ -95,7 +95,7 @@ final class StagedPrograms {
 			throw Failure::because(
 				ErrorCode::MountDenied,
 				/* translators: %s: path. */
-				Sentence::of( __( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', 'codebox' ), basename( $token ) )
+				Sentence::of( __( 'The path of the file %s looks like that of a secret, so the file is not put into the sandbox; leave it out of the command line, or name another file.', 'codebox' ), basename( $token ) )
 			);
 		}
 		if ( 1 === preg_match( self::OWN, $real ) ) {

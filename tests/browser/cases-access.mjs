@@ -47,7 +47,7 @@ export default async function ( browser, admin ) {
 		same( [ 'Settings' ], await page.locator( '#adminmenu > .wp-has-current-submenu > .wp-menu-name, #adminmenu > .wp-has-current-submenu > a .wp-menu-name' ).allInnerTexts(), 'the menu that is open' );
 		const providers = page.locator( '[name=wp_codebox_providers]' );
 		for ( const [ value, said ] of [
-			[ '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"AWS_SECRET_ACCESS_KEY"}}', 'The key AWS_SECRET_ACCESS_KEY may not go to this address.' ],
+			[ '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"AWS_SECRET_ACCESS_KEY"}}', 'The key AWS_SECRET_ACCESS_KEY may not go to the base URL of this provider.' ],
 			[ '', 'Settings saved.' ],
 		] ) {
 			await providers.fill( value );

@@ -138,7 +138,7 @@ final class AppliedFiles {
 	 * every file of the change was restored.
 	 *
 	 * @param array<string, mixed> $record Audit record.
-	 * @param array<string, mixed> $result Result of the roll back.
+	 * @param array<string, mixed> $result Result of the rollback.
 	 * @return list<string>
 	 */
 	private function restore( array $record, array $result ): array {

@@ -126,7 +126,7 @@ final class SeedArchives {
 		$files = is_dir( $source ) ? CodeFiles::below( $source ) : CodeFiles::one( $source );
 		if ( [] === $files ) {
 			/* translators: %s: directory below wp-content. */
-			throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( '%s has no file that a browser sandbox could use.', 'codebox' ), $target ) );
+			throw Failure::because( ErrorCode::MountSourceInvalid, Sentence::of( __( '%s has no file that is copied to a browser sandbox: links, files above 16 MB and files that may hold credentials or server settings are left out.', 'codebox' ), $target ) );
 		}
 		return [
 			'target'  => $target,

@@ -84,7 +84,7 @@ final class SessionMaker {
 		$scope   = SiteDocuments::scope( $preview );
 		$urls    = PlaygroundUrls::of( $contract = $assets->contract( $scope, $session_id ), (array) ( $input['playground'] ?? [] ) );
 		if ( ! $urls['own'] && [] !== $roots ) {
-			throw RefusedFields::refusal( 'roots', __( 'code of this site runs only with the browser runtime of this site', 'codebox' ), __( 'Leave "playground" out, or start without plugins and themes of this site.', 'codebox' ) );
+			throw RefusedFields::refusal( 'roots', __( 'plugins and themes of this site run only with the browser runtime that this site serves', 'codebox' ), __( 'Leave "playground" out, or start without plugins and themes of this site.', 'codebox' ) );
 		}
 		$record  = new SessionRecord( $session_id, $key, $preview, $key, $hash, $owner->caller_id, (string) $contract['isolation'], $owner->user_id, get_current_blog_id(), $now, $until, Hydration::baseline( $baseline ) );
 		$plan    = ! empty( $input['preview_only'] ) ? null : RunnerPlan::of( (array) ( $input['browser_runner'] ?? [] ), $bundles['rows'] );

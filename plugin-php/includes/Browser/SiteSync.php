@@ -124,8 +124,8 @@ final class SiteSync {
 			'operation' => $operation,
 			'error'     => [
 				'code'    => 'unavailable',
-				'message' => __( 'No plugin of this site synchronises sites in the browser, so nothing was done.', 'codebox' ),
-				'hints'   => [ __( 'Install a plugin that answers the filter wp_codebox_browser_contained_site_sync_request.', 'codebox' ) ],
+				'message' => __( 'No plugin of this site carried out this operation on the site in the browser, so nothing was done.', 'codebox' ),
+				'hints'   => [ __( 'Install a plugin that answers the filter wp_codebox_browser_contained_site_sync_backend_available with true, and the filter wp_codebox_browser_contained_site_sync_request with a result.', 'codebox' ) ],
 			],
 		];
 	}

@@ -44,7 +44,7 @@ final class ViewportReplay {
 		}
 		foreach ( [ 'width', 'height' ] as $side ) {
 			if ( ! isset( $input['viewport'][ $side ] ) ) {
-				throw Failure::invalid_input( __( 'The viewport needs width and height.', 'codebox' ), [], [ 'field' => "viewport.$side" ] );
+				throw Failure::invalid_input( __( '"viewport" needs "width" and "height", in pixels.', 'codebox' ), [], [ 'field' => "viewport.$side" ] );
 			}
 		}
 		return [

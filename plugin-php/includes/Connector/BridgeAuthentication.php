@@ -52,7 +52,7 @@ final class BridgeAuthentication {
 			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The function of this site that authenticates requests to the provider threw an exception; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( is_wp_error( $answer ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The function of this site that authenticates requests to the provider refused the request.', 'codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The function of this site that authenticates requests to the provider returned an error instead of the request.', 'codebox' ) );
 		}
 		$url = is_array( $answer ) && is_string( $answer['uri'] ?? null ) ? BridgeUrl::parse( $answer['uri'] ) : null;
 		if ( null === $url || ! is_array( $answer['headers'] ?? null ) ) {

@@ -79,11 +79,11 @@ final class BridgePolicy {
 		$whole = $request['uri'] ?? $request['url'] ?? null;
 		if ( null !== $whole ) {
 			$url = is_string( $whole ) ? BridgeUrl::parse( $whole ) : null;
-			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is not a plain http or https address.', 'codebox' ) ) );
+			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request must be an absolute http or https address of printable ASCII characters, at most 4096 bytes long and without a user name.', 'codebox' ) ) );
 		}
 		$path = $request['path'] ?? null;
 		$url  = is_string( $path ) ? $this->bases[0]->join( $path ) : null;
-		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, __( 'The request needs "path", relative to the base address of the provider, or "uri".', 'codebox' ) ) );
+		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, __( 'The request needs "uri", or "path": a path below the base address of the provider, of printable ASCII characters and without encoded slashes and dots.', 'codebox' ) ) );
 	}
 
 	/**
@@ -98,7 +98,7 @@ final class BridgePolicy {
 				return $url;
 			}
 		}
-		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is not below any of the base addresses that this site allows.', 'codebox' ) );
+		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is not below a base address that this site allows in the "allowed_base_urls" of its provider bridge policy.', 'codebox' ) );
 	}
 
 	/**

@@ -50,8 +50,8 @@ final class ConnectorSource {
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorUnresolved,
-				__( 'This site has no connector of this name.', 'codebox' ),
-				[ __( 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.', 'codebox' ) ]
+				__( 'This site has no connector of this name with a credential.', 'codebox' ),
+				[ __( 'Set the credential in Settings, Connectors, or add the connector with the filter wp_codebox_connector_credential_resolvers.', 'codebox' ) ]
 			);
 		}
 		return $connector;

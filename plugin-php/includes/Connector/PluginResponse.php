@@ -66,7 +66,7 @@ final class PluginResponse {
 		} catch ( Failure ) {
 			$detail = [ 'detail' => Redaction::REPLACED ];
 		}
-		return new Failure( $known ? $code : $failed->value, '' === $line ? __( 'The plugin that handles the request refused it.', 'codebox' ) : $line, $status, $failed->exit_status(), [], $detail );
+		return new Failure( $known ? $code : $failed->value, '' === $line ? __( 'The plugin that handles the request refused it and gave no message.', 'codebox' ) : $line, $status, $failed->exit_status(), [], $detail );
 	}
 
 	/**

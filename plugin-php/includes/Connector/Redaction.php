@@ -54,7 +54,7 @@ final class Redaction {
 		} catch ( Throwable ) {
 			// Catches more than JsonException, because jsonSerialize() of an object can throw anything.
 			/* translators: 1: what it is, as "The answer", 2: number of levels. */
-			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d levels deep or has bytes that are not UTF-8.', 'codebox' ), $what, self::DEPTH ) );
+			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d levels deep, refers to itself, or has bytes that are not UTF-8 or a value such as INF.', 'codebox' ), $what, self::DEPTH ) );
 		}
 	}
 
@@ -114,7 +114,7 @@ final class Redaction {
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
 			$json = (string) wp_json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
-				throw Failure::because( $invalid, __( 'The answer contains a secret that could not be removed, so the answer is not passed on.', 'codebox' ) );
+				throw Failure::because( $invalid, __( 'The answer contains a secret in a form that cannot be redacted, so the answer is not passed on; the plugin that gives it must leave the secret out.', 'codebox' ) );
 			}
 		}
 		return $clean;

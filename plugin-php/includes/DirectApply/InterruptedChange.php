@@ -103,7 +103,7 @@ final class InterruptedChange {
 		}
 		$restored = array_values( array_diff( $change['undone'], $recorded ) );
 		if ( [] === $restored ) {
-			return null === $start ? null : self::end( 'failure', [], __( 'The roll back was interrupted; every file still has the contents that the change wrote.', 'codebox' ) );
+			return null === $start ? null : self::end( 'failure', [], __( 'The rollback was interrupted before it restored a file; every file still has the contents that the change wrote.', 'codebox' ) );
 		}
 		$all = count( $change['undone'] ) === count( $change['files'] );
 		return self::end(
@@ -112,7 +112,8 @@ final class InterruptedChange {
 				'status' => $all ? 'restored' : 'restored-in-part',
 				'files'  => $restored,
 			],
-			__( 'The request ended before the result of the roll back was recorded; the files are restored.', 'codebox' )
+			$all ? __( 'The request ended before the result of the rollback was recorded; all files are restored.', 'codebox' )
+				: __( 'The rollback was interrupted; only the listed files are restored.', 'codebox' )
 		);
 	}
 

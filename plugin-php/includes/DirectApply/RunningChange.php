@@ -175,7 +175,7 @@ final class RunningChange {
 		}
 		if ( [] !== $outcome['failed'] ) {
 			/* translators: %s: error message. */
-			return Failure::because( ErrorCode::ApplyFailed, Sentence::of( __( 'An earlier change was interrupted, and it can be neither finished nor taken back: %s', 'codebox' ), $outcome['failed'][0]['error']['message'] ) );
+			return Failure::because( ErrorCode::ApplyFailed, Sentence::of( __( 'An earlier change was interrupted, and it can be neither finished nor undone: %s', 'codebox' ), $outcome['failed'][0]['error']['message'] ), [ __( 'Remove this cause; the next request to apply or roll back a change tries again.', 'codebox' ) ] );
 		}
 		return null;
 	}

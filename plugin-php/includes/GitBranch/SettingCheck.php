@@ -50,7 +50,7 @@ final class SettingCheck {
 		foreach ( [ strtr( $branch, [ '{run}' => 'run_0' ] ), $base ] as $name ) {
 			if ( 1 !== preg_match( self::BRANCH, $name ) || 1 === preg_match( '#\.\.|//|/\.|\.lock(/|$)#', $name ) ) {
 				/* translators: %s: name as typed. */
-				throw Failure::invalid_input( sprintf( __( '"%s" cannot be the name of a branch; use letters, digits, dash, underscore and single slashes.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '"%s" cannot be the name of a branch; use letters, digits, dash and underscore, with single slashes between them, and begin with a letter or digit.', 'codebox' ), $name ) );
 			}
 		}
 		if ( $branch === $base ) {

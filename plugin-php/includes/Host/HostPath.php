@@ -89,7 +89,7 @@ final class HostPath {
 	private function assert_allowed( string $path, Authority $authority ): void {
 		foreach ( $this->site->denied() as $denied ) {
 			if ( Site::is_within( $denied, [ $path ] ) ) {
-				throw Failure::because( ErrorCode::MountDenied, __( 'The path is the directory of the site, or a directory above it; name another directory.', 'codebox' ) );
+				throw Failure::because( ErrorCode::MountDenied, __( 'The path is or contains a directory of this site, such as its root, wp-content or uploads; name another directory.', 'codebox' ) );
 			}
 		}
 		$this->assert_rooted( $path, $authority );

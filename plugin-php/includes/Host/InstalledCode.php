@@ -59,7 +59,7 @@ final class InstalledCode {
 			throw Failure::because(
 				ErrorCode::MountDenied,
 				/* translators: %s: name of a plugin or theme. */
-				Sentence::of( __( '"%s" is a symbolic link into this site, the state directory or a system directory; link to another directory, or let the operator add the directory to wp_codebox.mount_roots in php.ini.', 'codebox' ), $slug )
+				Sentence::of( __( '"%s" is a symbolic link into this site, the state directory or a system directory; link to another directory, or, if the directory is inside this site, let the operator add it to wp_codebox.mount_roots in php.ini.', 'codebox' ), $slug )
 			);
 		}
 		return $directory;

@@ -54,7 +54,7 @@ final class SettingChecks {
 			}
 			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/D', $name ) ) {
 				/* translators: %s: name as typed. */
-				throw Failure::invalid_input( sprintf( __( '"%s" cannot be the name of an agent; use letters, digits, dot, dash and underscore.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '"%s" cannot be the name of an agent; use at most 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit.', 'codebox' ), $name ) );
 			}
 			if ( isset( $agents[ $name ] ) ) {
 				/* translators: %s: name of an agent. */
@@ -172,7 +172,7 @@ final class SettingChecks {
 		$rows = '' === $value ? [] : $this->rows( $value );
 		foreach ( $rows as $row ) {
 			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/D', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
-				throw Failure::invalid_input( __( 'The plugins that every sandbox loads (component contracts) must be a JSON list of objects, each with a valid "slug".', 'codebox' ) );
+				throw Failure::invalid_input( __( 'The plugins that every sandbox loads (component contracts) must be a JSON list of objects, each with a "slug" of small letters, digits and dashes.', 'codebox' ) );
 			}
 		}
 		return array_values( $rows );
@@ -274,7 +274,7 @@ final class SettingChecks {
 	 */
 	private function rows( mixed $value ): array {
 		if ( null !== $value && ! is_array( $value ) ) {
-			throw Failure::invalid_input( __( 'This setting must be a list.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'This setting must be an array; in JSON, an array or an object.', 'codebox' ) );
 		}
 		return $value ?? [];
 	}

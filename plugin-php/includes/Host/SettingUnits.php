@@ -43,7 +43,7 @@ final class SettingUnits {
 	public static function stored( mixed $value, array $fields, array $current ): array {
 		$numbers = [];
 		if ( null !== $value && ! is_array( $value ) ) {
-			throw Failure::invalid_input( __( 'This setting must be a list.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'This setting must be an array; in JSON, an array or an object.', 'codebox' ) );
 		}
 		foreach ( $value ?? [] as $name => $given ) {
 			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
@@ -57,7 +57,7 @@ final class SettingUnits {
 			$number = self::whole( $given, intdiv( PHP_INT_MAX, $factor ) );
 			if ( null === $number ) {
 				/* translators: %s: name of a setting. */
-				throw Failure::invalid_input( sprintf( __( '%s must be a whole number; leave the field empty to set no value.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '%s must be a positive whole number; leave the field empty to set no value.', 'codebox' ), $name ) );
 			}
 			$old               = $current[ $field ] ?? 0;
 			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;

@@ -30,13 +30,13 @@ final class HostProviders {
 	 */
 	public static function first( mixed $rows, array $request, string $target, ErrorCode $invalid ): ?array {
 		if ( ! is_array( $rows ) ) {
-			throw Failure::because( $invalid, __( 'A filter with which plugins register providers did not return an array.', 'codebox' ) );
+			throw Failure::because( $invalid, __( 'The filter with which plugins register runtimes (wp_codebox_runtime_task_providers) or workload runners (wp_codebox_wordpress_workload_runners) did not return an array.', 'codebox' ) );
 		}
 		foreach ( $rows as $key => $row ) {
 			$row = is_array( $row ) ? $row + ( is_string( $key ) ? [ 'id' => $key ] : [] ) : [];
 			if ( ! is_string( $row['id'] ?? null ) || '' === trim( $row['id'] ) || ! is_callable( $row['callback'] ?? null ) ) {
 				/* translators: %s: position or name of a row. */
-				throw Failure::because( $invalid, Sentence::of( __( 'The provider "%s" that a plugin registers has no "id", or its "callback" cannot be called.', 'codebox' ), sanitize_text_field( (string) $key ) ) );
+				throw Failure::because( $invalid, Sentence::of( __( 'The runtime or workload runner "%s" that a plugin registers has no "id", or its "callback" cannot be called.', 'codebox' ), sanitize_text_field( (string) $key ) ) );
 			}
 			if ( self::takes( $row, $request, $target, $invalid ) ) {
 				return $row;
@@ -55,7 +55,7 @@ final class HostProviders {
 	 */
 	private static function takes( array $row, array $request, string $target, ErrorCode $invalid ): bool {
 		if ( is_callable( $row['matches'] ?? null ) ) {
-			$message = __( 'The function "matches" of a provider that a plugin registers threw an exception; the PHP error log says where.', 'codebox' );
+			$message = __( 'The function "matches" of a runtime or workload runner that a plugin registers threw an exception; the PHP error log says where.', 'codebox' );
 			return true === HostAnswer::of( static fn(): mixed => $row['matches']( $request ), $invalid, $message );
 		}
 		if ( '' === $target ) {

@@ -70,7 +70,7 @@ final class Inheritance {
 		if ( Credential::permitted( 'connector', $connector->name, $input ) ) {
 			return $connector;
 		}
-		return $this->with( $connector, CredentialStatus::Denied, __( 'This user may not use the credentials of this connector.', 'codebox' ) );
+		return $this->with( $connector, CredentialStatus::Denied, __( 'A plugin of this site does not let this user use the credentials of this connector (filter wp_codebox_can_use_credentials).', 'codebox' ) );
 	}
 
 	/**
@@ -101,7 +101,7 @@ final class Inheritance {
 		return new Connector(
 			$known->name,
 			$status,
-			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The plugin that supplies the credentials of this connector has no value for one of its secrets.', 'codebox' ) ),
+			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The plugin that supplies the credentials of this connector denies their use, or has no value for one of its secrets.', 'codebox' ) ),
 			Label::clean( $spec['provider'] ?? $known->provider ),
 			Label::clean( $spec['model'] ?? '' ),
 			$credentials,
@@ -152,7 +152,7 @@ final class Inheritance {
 			}
 		}
 		foreach ( $connectors as $name => $connector ) {
-			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'The filter wp_codebox_resolve_inheritance of this site removed the connector.', 'codebox' ) );
+			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'The filter wp_codebox_resolve_inheritance of this site did not return this connector.', 'codebox' ) );
 		}
 		return $connectors;
 	}

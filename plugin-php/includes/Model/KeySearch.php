@@ -53,7 +53,7 @@ final class KeySearch {
 			}
 		}
 		if ( ! Credential::permitted( 'provider', $provider->id, $input ) ) {
-			return [ new Credential( $name, CredentialStatus::Denied, '' ), __( 'This user may not use the credentials of this provider.', 'codebox' ) ];
+			return [ new Credential( $name, CredentialStatus::Denied, '' ), __( 'A plugin of this site does not let this user use the credentials of this provider (filter wp_codebox_can_use_credentials).', 'codebox' ) ];
 		}
 		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
 			$connector = $this->connectors->get( $provider->connector );
@@ -86,7 +86,7 @@ final class KeySearch {
 	 */
 	public static function elsewhere( string $name ): string {
 		/* translators: %s: name of an environment variable. */
-		return Sentence::of( __( 'The key %1$s may not go to this address. The operator can allow it with the entry %1$s@host in php.ini (wp_codebox.provider_keys) or wp-config.php (WP_CODEBOX_PROVIDER_KEYS).', 'codebox' ), $name );
+		return Sentence::of( __( 'The key %1$s may not go to the base URL of this provider. The operator can allow it with the entry %1$s@host in php.ini (wp_codebox.provider_keys) or wp-config.php (WP_CODEBOX_PROVIDER_KEYS).', 'codebox' ), $name );
 	}
 
 	/**

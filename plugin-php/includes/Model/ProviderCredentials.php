@@ -114,7 +114,7 @@ final class ProviderCredentials {
 			$inheritance
 		);
 		if ( ! is_array( $answer ) || ! is_array( $answer['requirements'] ?? null ) ) {
-			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site changed the list of secrets that the provider requires to a value that is not a list.', 'codebox' ) );
+			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'The filter wp_codebox_provider_credential_requirements of this site did not return an array with the list "requirements".', 'codebox' ) );
 		}
 		$needs = [];
 		foreach ( $answer['requirements'] as $row ) {
@@ -231,15 +231,16 @@ final class ProviderCredentials {
 			? Sentence::of( __( 'This site does not allow the use of the credentials of the model provider %s.', 'codebox' ), $provider->id )
 			/* translators: 1: id of a model provider, 2: name of an environment variable. */
 			: Sentence::of( __( 'The model provider %1$s needs the key %2$s, and this site has no value for it.', 'codebox' ), $provider->id, $name );
+		$other    = __( 'Choose another provider with "provider" and "model", or an agent that needs no model with "agent".', 'codebox' );
 		return Failure::because(
 			ErrorCode::ProviderCredentialsUnavailable,
 			'' === $reason ? $sentence : Sentence::join( ' ', [ $sentence, $reason ] ),
-			[
+			CredentialStatus::Denied === $status ? [ $other ] : [
 				/* translators: 1: id of a connector, or name of an environment variable where it stands alone, 2: name of an environment variable. */
 				'' === $provider->connector ? Sentence::of( __( 'Set the key for this PHP as the environment variable or the constant %s.', 'codebox' ), $name ) : Sentence::of( __( 'Set the key in Settings, Connectors, %1$s, or as the environment variable or the constant %2$s.', 'codebox' ), $provider->connector, $name ),
 				/* translators: %1$s: name of an environment variable. */
 				Sentence::of( __( 'Or give this task a key: list %1$s in "secret_env" and let a plugin of this site supply its value with the filter wp_codebox_secret_values. In WP-CLI, --secret-env=%1$s reads it from the environment of the command.', 'codebox' ), $name ),
-				__( 'Or choose another provider with "provider" and "model", or an agent that needs no model with "agent".', 'codebox' ),
+				$other,
 			],
 			[
 				'schema'      => 'wp-codebox/provider-credential-resolution/v1',

@@ -39,7 +39,7 @@ final class ProviderRows {
 			$id = (string) $id;
 			if ( 1 !== preg_match( '/^[a-z0-9][a-z0-9._-]{0,63}$/D', $id ) ) {
 				/* translators: %s: id as typed. */
-				throw Failure::invalid_input( Sentence::of( __( '"%s" cannot be the id of a model provider; use small letters, digits, dot, dash and underscore.', 'codebox' ), Label::clean( $id ) ) );
+				throw Failure::invalid_input( Sentence::of( __( '"%s" cannot be the id of a model provider; use at most 64 small letters, digits, dots, dashes and underscores, and begin with a letter or digit.', 'codebox' ), Label::clean( $id ) ) );
 			}
 			if ( ! is_array( $row ) ) {
 				/* translators: %s: id of a model provider. */
@@ -215,7 +215,7 @@ final class ProviderRows {
 	private static function number( string $id, string $field, mixed $value, int $least ): int {
 		if ( ! is_int( $value ) || $value < $least || $value > 1_000_000_000_000 ) {
 			/* translators: 1: field, 2: id of a model provider, 3: smallest number. */
-			throw Failure::invalid_input( Sentence::of( __( 'The "%1$s" of the model provider "%2$s" must be a whole number of at least %3$d.', 'codebox' ), $field, $id, $least ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The "%1$s" of the model provider "%2$s" must be a whole number from %3$d to 1000000000000.', 'codebox' ), $field, $id, $least ) );
 		}
 		return $value;
 	}

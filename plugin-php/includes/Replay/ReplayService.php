@@ -80,7 +80,7 @@ final class ReplayService {
 				}
 				if ( empty( $run['artifact_id'] ) ) {
 					/* translators: %s: how the run ended. */
-					throw ReplayPlan::unavailable( [ Sentence::of( __( 'the bundle of the replay, whose run ended with: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) ] );
+					throw Failure::because( ErrorCode::ReplayUnavailable, Sentence::of( __( 'The replay made no bundle that could be compared with the one of the original run; it ended with: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['run']['outcome'] ) ) );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -129,7 +129,7 @@ final class ReplayService {
 			return $artifact;
 		}
 		/* translators: %s: id as given. */
-		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', 'codebox' ), (string) $input['artifact_id'] ) );
+		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'You have no bundle with the id "%s"; give the complete id of one of your runs, as wp-codebox/list-runs shows it.', 'codebox' ), (string) $input['artifact_id'] ) );
 	}
 
 	/**

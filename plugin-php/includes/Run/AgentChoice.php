@@ -59,7 +59,7 @@ final class AgentChoice {
 			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
-			throw Failure::invalid_input( __( '"max_turns" and "budget" work with the built-in agent only; leave them out, or do not name another agent.', 'codebox' ) );
+			throw Failure::invalid_input( __( '"max_turns" and "budget" work with the built-in agent only; leave them out, or set "agent" to "built-in".', 'codebox' ) );
 		}
 		if ( 'command' !== self::kind( $agent ) ) {
 			return $this->plain( $agent, $input );
@@ -163,7 +163,7 @@ final class AgentChoice {
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::invalid_input( __( '"agent_env", "runtime_env" and "agent_success_codes" work only with "agent_command"; leave them out, or give "agent_command".', 'codebox' ) );
+			throw Failure::invalid_input( __( '"agent_env", "runtime_env" and "agent_success_codes" work only with an agent that is a command line; leave them out, or give "agent_command".', 'codebox' ) );
 		}
 		return $agent;
 	}

@@ -87,7 +87,7 @@ final class EarlierBundle {
 		}
 		if ( null === $found || ! $this->access->owns( (array) ( $found['metadata'] ?? [] ) ) ) {
 			/* translators: %s: id as given. */
-			throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', 'codebox' ), $reference ) );
+			throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'You have no bundle with the id "%s"; give the complete id of one of your runs, as wp-codebox/list-runs shows it.', 'codebox' ), $reference ) );
 		}
 		return (string) $found['run_id'];
 	}

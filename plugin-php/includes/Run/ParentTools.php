@@ -55,7 +55,7 @@ final class ParentTools {
 		}
 		$dispatcher = (array) ( $bridge['dispatcher'] ?? [] );
 		if ( ! in_array( $dispatcher['mode'] ?? 'ability', [ 'ability' ], true ) || isset( $dispatcher['command'] ) || isset( $dispatcher['endpoint'] ) ) {
-			throw Failure::invalid_input( __( '"parent_tool_bridge.dispatcher" cannot name a command or an address: parent tools are abilities of this site, listed in "parent_tool_bridge.allowed_tools".', 'codebox' ) );
+			throw Failure::invalid_input( __( '"parent_tool_bridge.dispatcher" must have the mode "ability" and no "command" or "endpoint": parent tools are abilities of this site, listed in "parent_tool_bridge.allowed_tools".', 'codebox' ) );
 		}
 		$names = array_values( array_unique( array_filter( (array) ( $bridge['allowed_tools'] ?? [] ), 'is_string' ) ) );
 		if ( [] === $names || count( $names ) > self::MOST_TOOLS ) {
@@ -138,7 +138,7 @@ final class ParentTools {
 		}
 		if ( ! $this->lent( $name, $input ) ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'An agent of this user may not call the ability %s of this site.', 'codebox' ), $name ) );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The filter wp_codebox_can_call_parent_tool of this site does not let an agent of this user call the ability %s; leave it out of "parent_tool_bridge.allowed_tools".', 'codebox' ), $name ) );
 		}
 		$schema = self::without_empty( $ability->get_input_schema() );
 		return [

@@ -54,7 +54,7 @@ final class WorkspaceRequest {
 			}
 		}
 		if ( isset( $read['github_token_env'] ) && 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $read['github_token_env'] ) ) {
-			throw self::refused( $invalid, 'github_token_env', __( '"github_token_env" must be the name of an environment variable, such as GITHUB_TOKEN; not the token itself.', 'codebox' ) );
+			throw self::refused( $invalid, 'github_token_env', __( '"github_token_env" must be the name of an environment variable in capital letters, such as GITHUB_TOKEN; not the token itself.', 'codebox' ) );
 		}
 		return $read;
 	}
@@ -180,7 +180,7 @@ final class WorkspaceRequest {
 		$bad = $bad || 'clone_url' === $field && 1 !== preg_match( '~^(?:https://[^\s/@:]+(?::\d+)?/|ssh://(?:[A-Za-z0-9._-]+@)?[^\s/@:]+(?::\d+)?/|[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:)[^\s]+$~D', $text );
 		if ( $bad ) {
 			/* translators: %s: name of a field. */
-			throw self::refused( $invalid, $field, Sentence::of( __( 'The value of "%s" is not accepted; the input schema of the ability describes its form.', 'codebox' ), $field ) );
+			throw self::refused( $invalid, $field, Sentence::of( __( 'The value of "%s" is not accepted; it must not begin with "-" or have control characters, a branch must be one that git allows, a "clone_url" is https without a user or ssh, and a path has no ".." and is absolute only in "workspace_path", "checkout_path" and "mounted_path".', 'codebox' ), $field ) );
 		}
 	}
 }

@@ -165,7 +165,7 @@ final class WorkspaceService {
 		} elseif ( $backend->has( 'workspace_show' ) ) {
 			$found = $backend->call( 'workspace_show', $named );
 		} else {
-			throw Failure::because( ErrorCode::RunnerWorkspacePrepareCloneUrlRequired, __( 'The backend of runner workspaces cannot look up the repository; give "clone_url" or "checkout_path".', 'codebox' ), [], [ 'field' => 'clone_url' ] );
+			throw Failure::because( ErrorCode::RunnerWorkspacePrepareCloneUrlRequired, __( 'The backend of runner workspaces cannot look up a repository by its name; give a "clone_url" if it has the operation workspace_clone, or a "checkout_path" if it has workspace_adopt.', 'codebox' ), [], [ 'field' => 'clone_url' ] );
 		}
 		if ( ! $this->answers->good( $found ) || ! isset( $read['branch'] ) || ! $backend->has( 'workspace_worktree_add' ) ) {
 			return $found;

@@ -162,7 +162,7 @@ final class PackageResult {
 			}
 			if ( '' === $name || null === $from ) {
 				/* translators: %s: path of a value. */
-				$diagnostics[] = HostAnswer::diagnosis( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( 'The result of the workflow has no value at "%s".', 'codebox' ), sanitize_text_field( $path ) ), sprintf( 'output_projections[%d]', $index ), 'warning' );
+				$diagnostics[] = HostAnswer::diagnosis( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( 'The output projection has no "name", or the result of the workflow has no value at "%s".', 'codebox' ), sanitize_text_field( $path ) ), sprintf( 'output_projections[%d]', $index ), 'warning' );
 				continue;
 			}
 			$selected[ $name ] = $from;

@@ -90,8 +90,8 @@ final class RuntimePackages {
 		if ( ! str_starts_with( $source, '/' ) || ! str_ends_with( $source, '.json' ) ) {
 			throw Failure::because(
 				ErrorCode::RuntimePackageSourceMissing,
-				__( '"package.source" must be the absolute path of a JSON file with the agent bundle, or the name of a package that a plugin of this site knows.', 'codebox' ),
-				[ __( 'To use a name, install a plugin that maps it to a file with the filter wp_codebox_runtime_package_registry.', 'codebox' ) ],
+				__( '"package.source" must be the absolute path of a JSON file with the agent bundle, unless a plugin of this site maps "package.slug" to such a file.', 'codebox' ),
+				[ __( 'To map it, install a plugin that answers the filter wp_codebox_runtime_package_registry with the "source" of the package.', 'codebox' ) ],
 				[ 'field' => 'package.source' ]
 			);
 		}
@@ -115,7 +115,7 @@ final class RuntimePackages {
 		$unknown = array_diff( array_keys( $spec ), self::FIELDS, [ 'ability', 'input' ] );
 		if ( [] !== $unknown ) {
 			/* translators: %s: name of a field. */
-			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( '"workflow.spec" has no field "%s"; its fields are "ability", "input" and fields of run-agent-task.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
+			throw Failure::because( ErrorCode::RuntimePackageTaskInvalid, Sentence::of( __( '"workflow.spec" has no field "%s"; its fields are "ability" and "input", and of run-agent-task plugin, theme, mounts, component_contracts, provider_plugin_paths, network, policy, limits, task_timeout_seconds, secret_env, inherit, checks and placement.', 'codebox' ), sanitize_text_field( (string) reset( $unknown ) ) ), [], [ 'field' => 'workflow.spec' ] );
 		}
 		$task    = $this->schemas->valid( 'run-agent-task-input', HostAnswer::filled( $task ), 'workflow.spec' );
 		$request = $this->runs->prepare( $task, $authority );

@@ -213,7 +213,7 @@ final class RuntimeRequirements {
 		$names = array_values( array_unique( (array) ( $input['secret_env'] ?? [] ) ) );
 		foreach ( $names as $name ) {
 			if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				throw Failure::invalid_input( __( '"secret_env" must list only names of environment variables, such as API_KEY.', 'codebox' ), [], [ 'field' => 'secret_env' ] );
+				throw Failure::invalid_input( __( '"secret_env" must list only names of environment variables in capital letters, such as API_KEY.', 'codebox' ), [], [ 'field' => 'secret_env' ] );
 			}
 			try {
 				$this->secrets->resolve( [ 'secret_env' => [ $name ] ], $authority );

@@ -106,7 +106,7 @@ final class Workspaces {
 	private function text( mixed $value, string $name ): string {
 		$text = is_string( $value ) ? trim( $value ) : '';
 		if ( '' === $text ) {
-			throw RefusedFields::refusal( $name, __( 'it must be a path', 'codebox' ), __( 'Give the absolute path of a directory of this host as "source", and a path below /workspace or /wordpress/wp-content as "target".', 'codebox' ) );
+			throw RefusedFields::refusal( $name, __( 'it must be a path', 'codebox' ), __( 'Give the absolute path of a directory of this host as "source", a path below /workspace or /wordpress/wp-content as "target", and plain names such as node_modules in "excludePaths".', 'codebox' ) );
 		}
 		return $text;
 	}

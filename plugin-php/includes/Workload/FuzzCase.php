@@ -113,7 +113,7 @@ final class FuzzCase {
 	 */
 	public function unsupported(): array {
 		/* translators: %s: kind of a target. */
-		return Failure::because( ErrorCode::FuzzStepUnsupported, Sentence::of( __( 'The sandbox has no command that calls a target of the kind "%s"; use the kind rest, http, ability or command, with an id.', 'codebox' ), $this->kind ) )->to_array();
+		return Failure::because( ErrorCode::FuzzStepUnsupported, Sentence::of( __( 'No command of the sandbox calls this target of the kind "%s"; a target needs an id and the kind rest, http, ability or command.', 'codebox' ), $this->kind ) )->to_array();
 	}
 
 	/**

@@ -62,7 +62,7 @@ final class WorkloadFiles {
 				$rows[] = HostAnswer::filled( [ 'name' => trim( (string) ( $file['name'] ?? $path ) ) ] + $row + array_intersect_key( $file, array_flip( [ 'type', 'contentType', 'metadata' ] ) ) );
 			} elseif ( false !== ( $file['required'] ?? true ) ) {
 				/* translators: %s: path. */
-				$this->missing[] = HostAnswer::diagnosis( ErrorCode::CollectionFailed, Sentence::of( __( 'The file %s does not exist in the sandbox, or cannot be read.', 'codebox' ), sanitize_text_field( $path ) ), sprintf( 'artifacts[%d].path', $index ) );
+				$this->missing[] = HostAnswer::diagnosis( ErrorCode::CollectionFailed, Sentence::of( __( 'The file %s does not exist in the sandbox, cannot be read, or its path is not absolute.', 'codebox' ), sanitize_text_field( $path ) ), sprintf( 'artifacts[%d].path', $index ) );
 			}
 		}
 		return $rows;

@@ -91,7 +91,7 @@ final class WorkloadPlan {
 		$rows = array_column( (array) Policy::commands()['commands'], null, 'id' );
 		$rows[ self::AGENT ] = [
 			'supported'         => false,
-			'unsupportedReason' => __( 'a sandbox cannot start sandboxes; use the command line `wp-codebox agent-sandbox-run`', 'codebox' ),
+			'unsupportedReason' => __( 'this site runs workloads without an agent; use the command line `wp-codebox run-wordpress-workload` or `wp-codebox agent-sandbox-run`', 'codebox' ),
 		] + ( $rows[ self::AGENT ] ?? [] );
 		return $rows;
 	}

@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'unsupported', [ 'steps[0]:skipped', 'steps[1]:unsupported' ], 'wp_codebox_wordpress_workload_step_unsupported', 'steps[1].command' ], [ $answer['status'], $states( $answer ), $answer['diagnostics'][0]['code'], $answer['diagnostics'][0]['field'] ] );
 			$agent = Published::answers( $t, 'run-wordpress-workload', $ask( [ 'steps' => [ [ 'command' => 'wp-codebox.agent-sandbox-run', 'args' => [ 'task=x' ] ] ] ] ) );
 			$t->same( [ 'unsupported', [ 'steps[0]:unsupported' ], 'steps[0].command' ], [ $agent['status'], $states( $agent ), $agent['diagnostics'][0]['field'] ] );
-			$t->contains( 'a sandbox cannot start sandboxes; use the command line `wp-codebox agent-sandbox-run`', $agent['diagnostics'][0]['message'] );
+			$t->contains( 'this site runs workloads without an agent; use the command line `wp-codebox run-wordpress-workload` or `wp-codebox agent-sandbox-run`', $agent['diagnostics'][0]['message'] );
 			$t->same( $before, $t->ok( $t->ability( 'list-runs' ) )['total'], 'a run was started' );
 			$allowed = $t->ok( $ask( [ 'steps' => [ [ 'command' => 'wordpress.no-such-command', 'allowFailure' => true ], $home ] ] ) );
 			$t->same( [ true, [ 'steps[0]:unsupported', 'steps[1]:completed' ] ], [ $allowed['success'], $states( $allowed ) ] );

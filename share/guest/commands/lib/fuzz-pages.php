@@ -56,7 +56,7 @@ function fuzz_admin_pages( Arguments $arguments ): array {
 		'diagnostics' => array_map(
 			static fn ( array $row ): array => array(
 				'code'    => 'page-error',
-				'message' => "{$row['method']} {$row['path']} ended with {$row['outcome']} and the HTTP status {$row['httpStatus']}",
+				'message' => "{$row['method']} {$row['path']} had the outcome {$row['outcome']} and " . ( null === $row['httpStatus'] ? 'no HTTP status' : "the HTTP status {$row['httpStatus']}" ) . '; its row in coverage lists the errors',
 			),
 			array_slice( $errors, 0, 100 )
 		),
