@@ -159,7 +159,7 @@ impl ApplyError {
                     "remount the file system read-write: that of the target, or of the state directory if the error names a journal; or choose another target",
                 ),
                 Errno::ACCESS | Errno::PERM => {
-                    body.hint("give yourself write permission for the target directory, or run the command as the user who owns it")
+                    body.hint("give yourself access to the target directory, or to the state directory if the error names a journal; or run the command as the user who owns it")
                 }
                 _ => body,
             },

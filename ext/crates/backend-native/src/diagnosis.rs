@@ -111,7 +111,7 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
             if denied && facts.sysctl(restricted) == SettingValue::Positive {
                 add(
                     "AppArmor denies capabilities in user namespaces to programs without a profile (kernel.apparmor_restrict_unprivileged_userns).".to_owned(),
-                    format!("Load {APPARMOR_PROFILE}: it grants user namespaces to the launcher alone."),
+                    format!("Load the AppArmor profile {APPARMOR_PROFILE} of the source code, in the Debian package /usr/share/apparmor/extra-profiles/wp-codebox-launch: it grants user namespaces to the launcher alone."),
                 );
             }
             if denied {
@@ -127,7 +127,7 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
                 "Other mounts cover parts of /proc ({covered}), so the kernel refuses a new /proc."
             );
             let fix = match facts.surroundings {
-                Surroundings::Container => format!("Start the container with security option systempaths=unconfined, see {CONTAINER_SETTINGS}."),
+                Surroundings::Container => format!("Start the container with security option systempaths=unconfined, see {CONTAINER_SETTINGS} in the source code."),
                 Surroundings::Service => "Remove ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= from the service, or run guests outside of it.".to_owned(),
                 Surroundings::Plain => "Unmount what covers parts of /proc; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=.".to_owned(),
             };
@@ -161,7 +161,9 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
         return;
     }
     let message = format!("An inherited seccomp filter may deny the system calls that {does}.");
-    let container = format!("use the seccomp profile in {CONTAINER_SETTINGS}");
+    let container = format!(
+        "use a seccomp profile with seccomp-additions.json from {CONTAINER_SETTINGS} of the source code"
+    );
     let service = format!("remove {directive} from the unit");
     let fix = match facts.surroundings {
         Surroundings::Container => format!("For the container {container}."),

@@ -98,7 +98,7 @@ pub enum ExecError {
     )]
     TooMany,
     /// Pid 1 could not start the program.
-    #[error("program {program:?} could not be started in the sandbox: {step} failed ({})", std::io::Error::from_raw_os_error(*.errno))]
+    #[error("program {program:?} could not be started in the sandbox: the step `{step}` failed ({})", std::io::Error::from_raw_os_error(*.errno))]
     NotStarted {
         /// Name of the program as requested.
         program: String,

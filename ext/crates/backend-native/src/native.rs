@@ -475,7 +475,7 @@ impl NativeRuntime {
 
     fn disk_error(&self) -> ErrorBody {
         let bytes = self.limits.disk_bytes;
-        ErrorBody::new(ErrorCode::DiskLimit, format!("the sandbox wrote more than the limit of {bytes} bytes, or more files than the limit allows; raise the disk limit or let the program write less"))
+        ErrorBody::new(ErrorCode::DiskLimit, format!("the sandbox wrote more than the limit of {bytes} bytes, more files than the limit allows, or directories nested too deeply; raise the disk limit or let the program write less"))
             .with("limitBytes", bytes)
     }
 

@@ -99,7 +99,7 @@ steps! {
 
 /// A failed step of building a guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the guest could not be built: step {} failed at {subject} (errno {errno})", step.name())]
+#[error("the guest could not be built: step {} failed at {subject}{}", step.name(), cause(*errno))]
 pub(crate) struct Failure {
     pub(crate) step: Step,
     /// Object that the step failed at: a noun phrase that completes "step plan failed at …". If
@@ -107,6 +107,14 @@ pub(crate) struct Failure {
     pub(crate) subject: String,
     /// Errno of the failed system call; 0 if no system call failed.
     pub(crate) errno: i32,
+}
+
+/// Returns the text of an errno for an error message; empty when the errno is 0.
+fn cause(errno: i32) -> String {
+    match errno {
+        0 => String::new(),
+        errno => format!(": {}", std::io::Error::from_raw_os_error(errno)),
+    }
 }
 
 impl Failure {

@@ -106,7 +106,8 @@ pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, Wrapper
             program: wanted.program.clone().unwrap_or_else(|| name.to_owned()),
         }),
         (None, OuterSandboxNeed::Preferred) => {
-            let reason = format!("the outer sandbox {kind} is not installed here");
+            let reason =
+                format!("the program of the outer sandbox {kind} is missing or not executable");
             let notice = format!(
                 "{reason}; the run continues without it, because the request does not require it"
             );

@@ -25,7 +25,7 @@ impl RecordIssue {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The value does not have the shape of the record.
-    #[error("the {record} is malformed: {source}; correct this member")]
+    #[error("the {record} is malformed ({source}); correct it")]
     Shape {
         /// Kind of record.
         record: &'static str,

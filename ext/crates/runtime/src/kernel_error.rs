@@ -15,7 +15,7 @@ pub fn kernel_error(code: ErrorCode, sentence: impl Into<String>, error: &io::Er
     let sentence = sentence.into();
     match scarce(error) {
         Some(scarce) => ErrorBody::new(ErrorCode::Busy, format!("{sentence}: {scarce}"))
-            .hint("end processes that use up this resource, or try again; guests that run with their own user id do not share the limits of this user"),
+            .hint("end processes that use up this resource, or try again later; guests do not count towards the limits of this user if they have a kernel uid of their own (--identity own)"),
         None => ErrorBody::new(code, sentence),
     }
 }

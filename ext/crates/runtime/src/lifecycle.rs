@@ -26,7 +26,7 @@ pub enum RuntimeState {
 
 /// Error of a runtime: the requested change of its state is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a runtime cannot change from the state {from:?} to {to:?}")]
+#[error("the sandbox cannot change from the state {from:?} to {to:?}")]
 pub struct IllegalTransition {
     /// State that the runtime has and keeps.
     pub from: RuntimeState,

@@ -131,7 +131,7 @@ impl RunDir {
         let marker = active.join(run.run_id.as_str());
         let path = runs.join(run.run_id.as_str());
         let mark = {
-            let _turn = lock_site(&active).map_err(io("wait until other runs have started"))?;
+            let _turn = lock_site(&active).map_err(io("lock the list of active runs"))?;
             let running = count_alive(&active).map_err(io("list the active runs"))?;
             if running >= limit {
                 return Err(RunDirError::Busy {

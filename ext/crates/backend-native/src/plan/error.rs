@@ -44,7 +44,7 @@ pub enum PlanError {
         target: GuestPath,
     },
     /// The fields of a mount contradict each other.
-    #[error("the settings of mount {target} contradict each other: {rule}")]
+    #[error("the settings of mount {target} are not valid: {rule}")]
     Mount {
         /// Guest path of the mount.
         target: GuestPath,

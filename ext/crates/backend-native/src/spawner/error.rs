@@ -17,7 +17,7 @@ pub enum SpawnerError {
         count: u32,
     },
     /// The spawner reported that one of its steps failed.
-    #[error("guests cannot have a kernel uid of their own, because step {step} of the spawner failed at {subject}{}; remove the cause, or accept the runner's uid with --identity auto", cause(*.errno))]
+    #[error("guests cannot have a kernel uid of their own, because the process that starts guests failed in step {step} at {subject}{}; remove the cause, or accept the runner's uid with --identity auto", cause(*.errno))]
     Step {
         /// Name of the failed step.
         step: String,
@@ -28,7 +28,7 @@ pub enum SpawnerError {
     },
     /// A system call of the runner failed, or the spawner ended early.
     #[error(
-        "the spawner, which gives guests a kernel uid of their own, could not be started: {what} failed: {source}"
+        "the process that starts guests under a kernel uid of their own could not be started: {what} failed: {source}"
     )]
     Host {
         /// Failed operation, for the error message.

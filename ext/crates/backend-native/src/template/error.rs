@@ -60,16 +60,20 @@ pub enum TemplateError {
     )]
     Record,
     /// No launch plan could be built for the guest that installs WordPress.
-    #[error("no launch plan could be built for the guest that prepares the template: {0}")]
+    #[error("the guest that installs the WordPress template cannot be planned: {0}")]
     Plan(#[from] PlanError),
     /// The directory tree of the guest that installs WordPress could not be created.
-    #[error("the directory tree of the guest that prepares the template could not be created: {0}")]
+    #[error(
+        "the directory tree of the guest that installs the WordPress template could not be created: {0}"
+    )]
     Layout(#[from] LayoutError),
     /// The guest that installs WordPress did not start.
     #[error("{0}")]
     Launch(#[from] LaunchError),
     /// A program could not be started in the guest that installs WordPress.
-    #[error("a program could not be started in the guest that prepares the template: {0}")]
+    #[error(
+        "a program could not be started in the guest that installs the WordPress template: {0}"
+    )]
     Exec(#[from] ExecError),
     /// A program that installs WordPress in the guest failed.
     #[error("WordPress could not be installed in the guest: its program `{step}` failed: {output}")]

@@ -200,12 +200,17 @@ fn targets(
             .values()
             .map(|d| d.display().to_string())
             .collect();
-        let message = match named.is_empty() {
-            true => "it is not known which directory this run changed".to_owned(),
-            false => format!("this run changed {}, not this directory", named.join(", ")),
+        let (message, hint) = match named.is_empty() {
+            true => (
+                "it is not known which directory this run changed".to_owned(),
+                "name the directory to change with --to",
+            ),
+            false => (
+                format!("this run changed {}, not this directory", named.join(", ")),
+                "change to that directory, or name the directory to change with --to",
+            ),
         };
-        return Err(ErrorBody::new(ErrorCode::ApplyTargetMismatch, message)
-            .hint("change to that directory, or name the directory to change with --to"));
+        return Err(ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint(hint));
     }
     Ok(directories)
 }

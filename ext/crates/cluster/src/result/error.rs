@@ -56,7 +56,13 @@ impl Refusal {
     /// Returns public code and message.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Untrusted(_) => body,
+            Self::Foreign { .. } | Self::Signature { .. } | Self::Disagrees { .. } => body.hint(
+                "the result was not stored; before you submit the task again, check version and key of the node that made it, and who can write to the message server",
+            ),
+        }
     }
 }
 
@@ -74,7 +80,9 @@ impl From<(&'static str, AttestationError)> for Refusal {
 #[non_exhaustive]
 pub enum ResultError {
     /// The run has no result, because it has not ended or ended with an error.
-    #[error("the record of the run contains no result")]
+    #[error(
+        "the record of the run contains no result: the run has not ended, or it ended with an error"
+    )]
     NoResult,
     /// The stored object is not the one that the record names.
     #[error("the stored result is not the one in the run's record: {detail}")]
@@ -157,10 +165,10 @@ impl ResultError {
             Self::Task(error) => error.body(),
             Self::Bus(error) => error.body(),
             Self::Archive(error) => error.body(),
+            Self::Refused(refusal) | Self::Bundle(AdoptError::Refused(refusal)) => refusal.body(),
             Self::NoResult
             | Self::OtherObject { .. }
             | Self::Damaged { .. }
-            | Self::Refused(_)
             | Self::Members { .. }
             | Self::Bundle(_)
             | Self::Temporary { .. } => ErrorBody::new(self.code(), self.to_string()),

@@ -18,7 +18,7 @@ pub enum SealError {
         detail: String,
     },
     /// The request has no valid signature.
-    #[error("the request for secrets has no valid signature: {source}")]
+    #[error("the request for secrets has no valid signature, so none was sent: {source}")]
     Signature {
         /// What is wrong.
         #[from]
@@ -28,13 +28,15 @@ pub enum SealError {
     #[error(transparent)]
     Untrusted(#[from] UntrustedNode),
     /// The record does not say that the asking process has this claim.
-    #[error("the request for secrets does not match the run's record: {detail}")]
+    #[error("the request for secrets does not match the run's record, so none was sent: {detail}")]
     NotClaimed {
         /// What differs.
         detail: &'static str,
     },
     /// A message is not in the expected format.
-    #[error("the {what} for secrets cannot be read")]
+    #[error(
+        "the {what} for secrets cannot be read; install the same version on the node and on the submitting host"
+    )]
     Malformed {
         /// `request` or `reply`.
         what: &'static str,
@@ -43,7 +45,9 @@ pub enum SealError {
     #[error("the reply with the secrets cannot be decrypted: it was made for another request")]
     Opening,
     /// The random generator or the cipher failed.
-    #[error("secrets cannot be encrypted on this host")]
+    #[error(
+        "the secrets cannot be encrypted, because the random generator or the cipher of this host failed"
+    )]
     Cipher,
     /// The values are too large for one message.
     #[error(

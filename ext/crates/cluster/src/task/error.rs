@@ -46,13 +46,17 @@ pub enum TaskError {
         name: String,
     },
     /// The node did not get the value of a secret.
-    #[error("this host received no value for the secret {name} of the task")]
+    #[error(
+        "the submitting process sent no value for the secret {name} of the task; set the secret there and submit the task again"
+    )]
     NoValue {
         /// Name of the secret; `redact` for values without names.
         name: String,
     },
     /// The document is larger than the limit.
-    #[error("the task has {bytes} bytes, but at most {limit} are allowed")]
+    #[error(
+        "the task has {bytes} bytes, but at most {limit} are allowed; put large contents into mounted directories"
+    )]
     TooLarge {
         /// Size of the document in bytes.
         bytes: u64,
@@ -60,7 +64,9 @@ pub enum TaskError {
         limit: u64,
     },
     /// The document is not one that this version writes.
-    #[error("the task cannot be read: {detail}")]
+    #[error(
+        "the task cannot be read: {detail}; install the same version on the node and on the submitting host"
+    )]
     Unreadable {
         /// What is wrong.
         detail: String,

@@ -289,8 +289,9 @@ fn select(at: &str, document: &mut Map<String, Value>, names: &[&str], issues: &
 fn known(at: &str, document: &Map<String, Value>, names: &[&str], issues: &mut Issues) {
     for name in document.keys().filter(|n| !names.contains(&n.as_str())) {
         let field = format!("{at}.{name}");
-        let message =
-            format!("{field} has no effect here; remove it, or give it as a field of the task");
+        let message = format!(
+            "{field} has no effect; remove it, or move it into \"payload\" or \"metadata\""
+        );
         let issue = ErrorBody::new(ErrorCode::InputInvalid, message);
         issues.push(issue.with("field", field));
     }

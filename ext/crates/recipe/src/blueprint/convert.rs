@@ -8,9 +8,6 @@ use crate::php_source::{is_define, php_literal, program};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::CommandCall;
 
-const DOWNLOAD: &str =
-    "this backend downloads nothing: unpack the package on this host, and mount its directory";
-
 /// Members of the supported steps, in addition to `step` and `progress`. `login` accepts a password
 /// and ignores it, as other runtimes do. `method`, which selects how a constant is written, has no
 /// effect: every constant goes into wp-config.php.
@@ -154,7 +151,10 @@ pub(super) fn step(
         "setSiteLanguage" => steps::language(row),
         "unzip" => steps::unzip(row),
         "writeFiles" => steps::write_files(row),
-        "importWordPressFiles" => Err(DOWNLOAD.to_owned()),
+        "importWordPressFiles" => Err(
+            "the files of WordPress itself cannot be replaced: unpack the archive on this host, and mount its plugins and themes"
+                .to_owned(),
+        ),
         // Creates the network with its main site only. Later steps of the blueprint can create
         // further sites. The guest has only one address, so these sites must be in subdirectories.
         "enableMultisite" => {

@@ -218,7 +218,7 @@ pub(super) fn check_dependency_overlays(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::UnsupportedDependencyOverlay,
                 format!("{path}.package"),
-                format!("the directory of the plugin has no vendor/{}, which the overlay would replace; run composer install in it beforehand", overlay.package),
+                format!("the plugin must be a local directory with vendor/{}, which the overlay replaces; unpack an archive, and run composer install in the directory beforehand", overlay.package),
             );
         }
     }

@@ -60,7 +60,7 @@ fn blueprint_parts(validator: &mut Validator<'_>) {
             validator.report(
                 IssueCode::NetworkDownloadsDisabled,
                 format!("$.runtime.blueprint.{path}"),
-                format!("the step downloads from {host}, to which the policy of the run allows no requests: set WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS=1, give a policy with the preset wporg-readonly, or name a local archive or directory"),
+                format!("the step downloads from {host}, to which the policy of the run allows no requests: give a policy that allows this host, set WP_CODEBOX_ALLOW_NETWORK_DOWNLOADS=1 if you give no policy, or name a local archive or directory"),
             );
         }
     }

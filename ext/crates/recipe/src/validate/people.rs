@@ -36,7 +36,7 @@ fn distinct<'a>(
             validator.report(
                 IssueCode::DuplicateName,
                 format!("$.inputs.{section}[{index}].{member}"),
-                format!("another entry has this {member}; use a distinct one"),
+                format!("another entry has this {member} (case is ignored); use a distinct one"),
             );
         }
     }

@@ -78,7 +78,7 @@ fn check_source(
         PluginSource::Remote => validator.report(
             IssueCode::NetworkDownloadsDisabled,
             at,
-            "this backend downloads nothing; download the plugin beforehand and set its directory or archive",
+            "plugins of a recipe are not downloaded; download the plugin beforehand and set its directory or archive",
         ),
         PluginSource::Missing => validator.report(
             IssueCode::MissingSource,

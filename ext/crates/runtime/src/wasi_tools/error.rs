@@ -144,7 +144,7 @@ impl WasiRegistryError {
                 body.hint("register the module that the definition names, or correct module.sha256 and module.bytes")
             }
             Self::Untrusted { .. } => {
-                body.hint("remove the tool and register it again: wp-codebox tools remove ID")
+                body.hint("remove the tool (wp-codebox tools remove ID) and register it again; if the path is not of one tool, correct its owner and mode, or remove it")
             }
             Self::RunnerFailed { .. } | Self::Read { .. } | Self::Io { .. } => body,
         }
