@@ -54,7 +54,7 @@ def test_another_local_user_is_refused_on_the_socket_and_the_owner_is_not(servic
         os.chmod(service.socket, 0o600)
 
 
-def test_members_of_the_socket_group_need_a_token_and_other_users_cannot_connect(bench, service):
+def test_members_of_the_socket_group_need_a_token_and_other_users_can_neither_connect_nor_start_it(bench, service):
     if os.geteuid() != 0:
         skip_unless_root("to become another user")
     member, stranger = pwd.getpwnam("nobody"), pwd.getpwnam("daemon")
@@ -64,6 +64,14 @@ def test_members_of_the_socket_group_need_a_token_and_other_users_cannot_connect
     inside.socket = os.path.join(inside.state, "api.sock")
     refused = bench.call(*inside.words())
     must(refused.exit != 0 and "outside of the state directory" in refused.stderr, f"{refused}")
+    # A user outside of the group cannot give the new directory to the group, and leaves none behind.
+    outside = Service(bench, "group-outside", "--socket-group", group)
+    outside.socket = os.path.join(outside.directory, "open", "api.sock")
+    os.chmod(outside.directory, 0o755)
+    rights = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+    refused = subprocess.run([bench.environment["CODEBOX"], *outside.words()], **rights, capture_output=True, text=True, timeout=60, check=False)
+    must(refused.returncode != 0 and "cannot be created or used: Operation not permitted" in refused.stderr, f"{refused}")
+    must(not os.path.exists(os.path.dirname(outside.socket)), "the directory is left")
     # The service is started by root, and by an ordinary user in the group.
     as_member = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [member.pw_gid]}
     for name, rights in (("group-root", {}), ("group-member", as_member)):

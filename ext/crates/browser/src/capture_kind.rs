@@ -47,6 +47,12 @@ pub(super) enum PageKind {
 }
 
 impl Capture {
+    /// Returns the name that the argument `capture` has for this capture.
+    pub(super) fn name(self) -> &'static str {
+        let row = CAPTURES.iter().find(|row| row.1 == self);
+        row.map_or("a capture", |row| row.0)
+    }
+
     const fn needs_editor(self) -> bool {
         matches!(self, Self::EditorState | Self::EditorValidity)
     }
@@ -101,6 +107,7 @@ mod tests {
         assert_eq!(both, Ok(vec![Capture::Steps, Capture::EditorState]));
         let refused = read("editor-state", PageKind::Any).unwrap_err();
         assert!(refused.contains("wordpress.editor-"), "{refused}");
+        assert_eq!(Capture::FullPage.name(), "full-page-screenshot");
         assert_eq!(read("none", PageKind::Any), Ok(Vec::new()));
         assert!(read("video", PageKind::Editor).is_err());
     }

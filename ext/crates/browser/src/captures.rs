@@ -39,9 +39,10 @@ impl Page<'_> {
         let until = Instant::now() + CAPTURING;
         for capture in captures {
             if let Err(failure) = self.capture_one(*capture, prefix, task, until) {
-                self.report
-                    .notes
-                    .push(format!("{capture:?} could not be captured: {failure}"));
+                self.report.notes.push(format!(
+                    "{} could not be captured: {failure}",
+                    capture.name()
+                ));
             }
         }
     }

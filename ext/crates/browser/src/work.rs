@@ -256,10 +256,11 @@ fn compare(arguments: &Arguments<'_>) -> Result<CompareTask, String> {
         Some("allow") => String::new(),
         _ => FREEZE.to_owned(),
     };
-    style.push_str(&value("capture-style").unwrap_or_default());
-    if style.len() > TEXT {
+    let own = value("capture-style").unwrap_or_default();
+    if own.len() > TEXT {
         return Err(format!("capture-style is longer than {TEXT} bytes"));
     }
+    style.push_str(&own);
     let threshold = match value("threshold") {
         None => 0.1,
         Some(text) => text

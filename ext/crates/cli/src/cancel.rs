@@ -61,5 +61,5 @@ fn silent(run: &FoundRun, why: &str) -> ErrorBody {
         run.run_id
     );
     ErrorBody::new(ErrorCode::RunnerUnavailable, message)
-        .hint("try again, or end the supervisor process of this run")
+        .hint("try again, or end the supervisor process of this run, which has the file lease in the run's directory locked (see lslocks)")
 }

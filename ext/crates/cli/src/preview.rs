@@ -178,7 +178,7 @@ impl PreviewArgs {
         if ttl_ms > longest * 1000 {
             let why = format!("a preview can stay open for {longest} seconds at most");
             return Err(invalid(&why).hint(format!(
-                "the environment variable {BOUND} allows up to a day"
+                "to allow more, up to a day, set the environment variable {BOUND} to a number of seconds"
             )));
         }
         Ok(Some(ttl_ms))

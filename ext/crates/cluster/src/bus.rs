@@ -108,10 +108,10 @@ impl BusError {
                 "run `wp-codebox cluster setup` once, with an account that may create streams",
             ),
             Self::ServerTooOld { .. } => body.hint("install a newer nats-server"),
-            Self::Changed
-            | Self::Missing { .. }
-            | Self::TooLarge { .. }
-            | Self::Unreadable { .. } => body,
+            Self::TooLarge { .. } => body.hint(
+                "let the run have fewer or smaller files; `wp-codebox cluster setup --object-size` raises the limit for inputs and results",
+            ),
+            Self::Changed | Self::Missing { .. } | Self::Unreadable { .. } => body,
         }
     }
 }

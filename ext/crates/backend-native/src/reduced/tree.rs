@@ -25,7 +25,9 @@ use wp_codebox_contracts::{
 #[non_exhaustive]
 pub enum LayoutError {
     /// The directory for the tree has no valid path, for example a relative one.
-    #[error("the path of the guest's directory tree on the host is not valid: {source}")]
+    #[error(
+        "the host directory for the guest's files must have a path that is also valid in a guest: {source}; choose another state directory"
+    )]
     Path {
         /// What is wrong with the path.
         #[from]

@@ -291,7 +291,12 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     let tail = tail.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = match execution.end {
         ExecEnd::Exited(code) => format!("exit status {code}"),
-        end => format!("{end:?}"),
+        ExecEnd::Signaled(signal) => format!("ended by signal {signal}"),
+        ExecEnd::TimedOut | ExecEnd::Stopped => "ended by its time limit".to_owned(),
+        ExecEnd::MemoryLimit => "ended by its memory limit".to_owned(),
+        ExecEnd::DiskLimit => "ended by its disk limit".to_owned(),
+        ExecEnd::KernelObjects => "ended with too many file locks or connections".to_owned(),
+        ExecEnd::Cancelled | ExecEnd::GuestDied => "ended with its guest".to_owned(),
     };
     Err(TemplateError::Install {
         step,

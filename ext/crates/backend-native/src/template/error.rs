@@ -76,7 +76,7 @@ pub enum TemplateError {
     )]
     Exec(#[from] ExecError),
     /// A program that installs WordPress in the guest failed.
-    #[error("WordPress could not be installed in the guest: its program `{step}` failed: {output}")]
+    #[error("WordPress could not be installed in the guest: step `{step}` failed: {output}")]
     Install {
         /// Name of the failed program.
         step: &'static str,

@@ -128,6 +128,23 @@ fn browser_evaluate_step_is_refused_unless_the_policy_lists_its_command() {
 const COMPARE: &str = "wordpress.visual-compare";
 
 #[test]
+fn capture_style_may_have_one_mebibyte_whether_or_not_animations_are_stopped() {
+    for (animations, bytes, accepted) in [
+        ("disable", 1 << 20, true),
+        ("allow", 1 << 20, true),
+        ("disable", (1 << 20) + 1, false),
+    ] {
+        let style = format!("capture-style={}", " ".repeat(bytes));
+        let animations = format!("animations={animations}");
+        let read = read(
+            COMPARE,
+            &["source-url=/", "candidate-url=/", &animations, &style],
+        );
+        assert_eq!(read.is_ok(), accepted, "{animations} {:?}", read.err());
+    }
+}
+
+#[test]
 fn documented_values_of_browser_arguments_are_accepted() {
     for args in [
         &["auth=wordpress-admin"][..],

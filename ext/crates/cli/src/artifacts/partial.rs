@@ -96,7 +96,7 @@ impl Search<'_> {
             if self.examined > MAX_ENTRIES {
                 return self.skip(
                     path,
-                    &format!("only the first {MAX_ENTRIES} entries are examined"),
+                    &format!("one search examines at most {MAX_ENTRIES} files and directories; name a smaller directory with --artifacts"),
                 );
             }
             // A name that is not UTF-8 is shown with replacement characters.

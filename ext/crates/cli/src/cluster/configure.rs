@@ -79,7 +79,9 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
         config.cluster.submitter
     )];
     lines.extend(unseen.iter().map(|node| {
-        format!("the node {node} has not announced itself yet; check its name in --node-key")
+        format!(
+            "the node {node} has not announced itself; start it, or check its name in --node-key"
+        )
     }));
     let offered = |host: &HostRecord| {
         host.capabilities

@@ -199,7 +199,9 @@ fn prefix(directory: &str) -> Result<Vec<u8>, GitBranchError> {
     match directory.split('/').all(is_plain) && !directory.contains(char::is_control) {
         true => Ok(format!("{directory}/").into_bytes()),
         false => Err(GitBranchError::Name {
-            what: format!("the directory {directory:?} in the repository"),
+            what: format!(
+                "the directory {directory:?} in the repository, which has an empty, . or .. part or a control character,"
+            ),
         }),
     }
 }

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
+use wp_codebox_runtime::kernel_error;
 
 /// Interval for checking, while no run ends, whether a task can start or a stop was requested.
 const TICK: Duration = Duration::from_millis(100);
@@ -205,10 +206,8 @@ impl Drive<'_, '_> {
                     let _ = sender.send(Ended { at, answer });
                 })
                 .map_err(|e| {
-                    ErrorBody::new(
-                        ErrorCode::Internal,
-                        format!("a thread for a run cannot be started: {e}"),
-                    )
+                    let message = format!("a thread for a run cannot be started: {e}");
+                    kernel_error(ErrorCode::Internal, message, &e)
                 })?;
         }
         Ok(())

@@ -187,7 +187,7 @@ fn place(output: &Path, manifest: &Value, members: &[Member]) -> Result<Written,
             "--output {} cannot be written: {e}",
             output.display()
         ))
-        .hint("name a directory whose parent directory exists and may be written by this user")
+        .hint("name a missing or empty directory at a place where this user may create directories")
     };
     if has(output, manifest, members) {
         return Ok(Written::Existing);

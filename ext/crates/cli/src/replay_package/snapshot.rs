@@ -198,7 +198,7 @@ fn content(snapshot: &Value, limitations: &mut Vec<(&'static str, String)>) {
     if posts > 0 {
         limitations.push((
             "posts-left-out",
-            format!("{posts} posts are listed with digests and not created; the package of wordpress.export-replay-package imports them"),
+            format!("{posts} posts are not created, because the snapshot has only their digests; a package that the command wordpress.export-replay-package writes imports them"),
         ));
     }
     let tables = snapshot["database"]["tables"]

@@ -23,7 +23,10 @@ pub(super) fn path(state: &StateDir, run: &FoundRun) -> Result<PathBuf, ErrorBod
     let socket = run.path.join(CONTROL_SOCKET);
     let ended = status(state, run).map_err(|e| e.body())? == RunStatus::Ended;
     if ended || !socket.exists() {
-        let message = format!("{} has ended, so it has no control socket", run.run_id);
+        let message = format!(
+            "{} has ended or is still starting, so it has no control socket",
+            run.run_id
+        );
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message).hint(
             "`wp-codebox runs list --status running` lists the runs that have a control socket",
         ));

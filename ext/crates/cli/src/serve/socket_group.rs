@@ -4,7 +4,9 @@
 //! need not be a member of the group. So root gives the group to the directory, with the
 //! set-group-ID bit: the kernel gives a new file in it the group of the directory.
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, mkdirat, openat};
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, mkdirat, openat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,9 @@ enum SocketGroupError {
         "the directory {directory:?} of the socket can be changed by users other than root and the owner of the state directory; choose another one, or take their write permission away"
     )]
     Unsafe { directory: PathBuf },
-    #[error("the directory {directory:?} of the socket cannot be used: {source}; create it")]
+    #[error(
+        "the directory {directory:?} of the socket cannot be created or used: {source}; create it so that the group may enter it, or choose another one"
+    )]
     Directory {
         directory: PathBuf,
         #[source]
@@ -84,8 +88,14 @@ fn create(directory: &Path, gid: u32, state: &StateDir) -> Result<(), SocketGrou
     match made {
         Ok(()) => {
             let uid = geteuid().is_root().then(|| Uid::from_raw(owner));
-            fchown(&opened, uid, Some(Gid::from_raw(gid))).map_err(failed)?;
-            fchmod(&opened, Mode::from_raw_mode(0o2750)).map_err(failed)
+            let shared = fchown(&opened, uid, Some(Gid::from_raw(gid)))
+                .and_then(|()| fchmod(&opened, Mode::from_raw_mode(0o2750)));
+            if shared.is_err() {
+                // The next start would take the directory, which the group cannot enter, for one of
+                // the operator.
+                let _ = unlinkat(CWD, directory, AtFlags::REMOVEDIR);
+            }
+            shared.map_err(failed)
         }
         Err(Errno::EXIST) => {
             let stat = fstat(&opened).map_err(failed)?;

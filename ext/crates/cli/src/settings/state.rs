@@ -39,7 +39,7 @@ pub(crate) fn prepare_state(settings: &Settings) -> Result<(), ErrorBody> {
             path.display()
         );
         ErrorBody::new(ErrorCode::StateDirInvalid, message)
-            .hint("name a directory of your own with --state")
+            .hint("with --state, name an existing directory of your own (as root: of another user)")
     })
 }
 

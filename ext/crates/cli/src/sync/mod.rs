@@ -149,8 +149,14 @@ fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, Err
     let top = match (changes["path"].as_str(), mounts.as_slice()) {
         (Some(path), _) => path,
         (None, [only]) => only,
+        (None, []) => {
+            let message =
+                "the sandbox has no writable mount, so no files can be synchronised with it";
+            return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
+                .hint("create it with a workspace or a mount in the mode rw"));
+        }
         (None, several) => {
-            let message = "the sandbox has several writable mounts or none; give the directory in the sandbox too: LOCALDIR:GUEST";
+            let message = "the sandbox has several writable mounts; give the directory in the sandbox too: LOCALDIR:GUEST";
             return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
                 .hint(format!("writable mounts: {}", several.join(", "))));
         }

@@ -96,7 +96,9 @@ impl Record {
 }
 
 fn failed(why: &str) -> ErrorBody {
-    let message = format!("the record of the last sync cannot be used: {why}");
+    let message = format!(
+        "the record of the last sync (sync-*.json in the run's directory) cannot be used: {why}; if it is damaged, remove it"
+    );
     ErrorBody::new(ErrorCode::RunFailed, message)
 }
 

@@ -54,7 +54,7 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
     /// The name of an entry is not a plain relative path, or is too long or too deep.
-    #[error("the name {name:?} in it is not a plain relative path")]
+    #[error("the name {name:?} in it is not a plain relative path, or is too long or too deep")]
     Name { name: String },
     /// A symbolic link, device, FIFO or socket.
     #[error("{name:?} in it is {kind}, but a core has only files and directories")]

@@ -13,7 +13,9 @@ pub enum LayerError {
     #[error(transparent)]
     Source(#[from] TreeError),
     /// The directory to pack changed meanwhile.
-    #[error("the entry {path:?} of the directory changed while it was read; submit the task again")]
+    #[error(
+        "the entry {path:?} of a mounted directory changed while it was read; submit the task again"
+    )]
     Changed {
         /// Path of the entry, relative to the directory.
         path: String,

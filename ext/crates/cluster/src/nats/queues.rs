@@ -118,7 +118,10 @@ pub(super) async fn pull(
         };
     }
     let Some(reply) = message.reply else {
-        return Err(unreadable(queue, "it has no subject for an answer"));
+        return Err(BusError::Unreadable {
+            what: format!("a message of the queue {}", shown(queue)),
+            detail: "it has no subject for an answer".to_owned(),
+        });
     };
     let read: Result<RunKey, _> = serde_json::from_slice(&message.payload);
     let delivery = |key| Message {

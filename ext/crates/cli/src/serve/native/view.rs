@@ -114,9 +114,10 @@ fn measured(run: &FoundRun) -> SandboxUsage {
 /// Returns the error of a sandbox that ended before it was ready.
 pub(super) fn ended_error(sandboxes: Sandboxes<'_>, run: &FoundRun) -> ErrorBody {
     let recorded = view(sandboxes.state, run).ok().and_then(|view: RunView| {
-        let summary = view.summary.clone().unwrap_or_default();
+        let why = view.summary.map(|summary| format!(": {summary}"));
         view.error.or_else(|| {
-            let message = format!("the sandbox ended before it was ready: {summary}");
+            let why = why.unwrap_or_default();
+            let message = format!("the sandbox ended before it was ready{why}");
             Some(ErrorBody::new(ErrorCode::SandboxStartFailed, message))
         })
     });
