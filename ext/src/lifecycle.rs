@@ -47,7 +47,9 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     let problem = match outcome {
         Ok(Ok(())) => return SUCCESS,
         Ok(Err(error)) => {
-            format!("wp_codebox: PHP did not register the exception classes: {error}")
+            format!(
+                "wp_codebox: PHP did not register the exception classes ({error}); please report it"
+            )
         }
         Err(_) => "wp_codebox: the extension panicked at its start; please report it".to_owned(),
     };

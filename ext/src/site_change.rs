@@ -97,7 +97,7 @@ pub(crate) fn run(
             Received::Line(line) => line,
         };
         let message = serde_json::from_slice::<SiteChangeMessage>(&line)
-            .map_err(|_| unavailable("sent a message that this extension does not know"))?;
+            .map_err(|_| unavailable("sent a message that this extension does not know (install the same version of the extension and of `wp-codebox`)"))?;
         match message {
             SiteChangeMessage::Written { files } => {
                 if let Some(callable) = on_written {

@@ -136,7 +136,7 @@ fn file(index: usize, value: Value) -> Result<UploadedFile, Failure> {
             ErrorBody::new(ErrorCode::BrowserArtifactBase64Invalid, message)
         })?,
         (None, None) | (Some(_), Some(_)) => {
-            let message = format!("{place} needs either \"content\" or \"content_base64\"");
+            let message = format!("{place} must have exactly one of \"content\" and \"content_base64\"");
             return Err(ErrorBody::new(ErrorCode::BrowserArtifactFileInvalid, message).into());
         }
     };

@@ -59,7 +59,7 @@ impl Artifacts {
             let digest = bundles::directory_content_digest(&directory, &inputs).map_err(|errno| {
                 ErrorBody::new(
                     ErrorCode::ArtifactVerificationFailed,
-                    format!("a file named in \"inputs\" is missing or is not a regular file of the bundle ({errno}); verify the bundle"),
+                    format!("a file named in \"inputs\" is missing, is not a regular file of the bundle or is too large ({errno}); verify the bundle"),
                 )
             })?;
             Ok(Answer(json!(digest)))

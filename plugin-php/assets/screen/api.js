@@ -26,7 +26,7 @@
 		const data = thrown && 'object' === typeof thrown.data && thrown.data ? thrown.data : {};
 		const hints = Array.isArray( data.hints ) ? data.hints.filter( ( hint ) => 'string' === typeof hint ) : [];
 		const code = thrown && thrown.code ? String( thrown.code ) : 'unknown';
-		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site returned an unreadable response.', 'codebox' );
+		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site returned an error without a message; look in its PHP error log.', 'codebox' );
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 

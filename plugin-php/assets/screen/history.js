@@ -96,7 +96,7 @@
 			el( 'h3', {}, __( 'History', 'codebox' ) ),
 			rows.length
 				? list
-				: el( 'p', {}, __( 'Nobody has decided about this bundle yet.', 'codebox' ) ),
+				: el( 'p', {}, __( 'No record of a decision about this bundle was found.', 'codebox' ) ),
 			false === answer.history_complete ? el( 'p', {}, __( 'The audit log of this site is long; its older records are not searched.', 'codebox' ) ) : null,
 		];
 	}

@@ -73,7 +73,7 @@ final class UnknownFields {
 		$reason = match ( $name ) {
 			'artifacts_path'   => RefusedFields::artifacts_path(),
 			'wp_codebox_bin'   => RefusedFields::program( $name ),
-			'preview_lease'    => RefusedFields::refusal( $name, __( 'Codebox creates the lease of a preview itself when it starts the preview', 'codebox' ), __( 'Give preview_hold_seconds, preview_port, preview_bind and preview_public_url; the answer then describes the preview.', 'codebox' ) ),
+			'preview_lease'    => RefusedFields::refusal( $name, __( 'Codebox creates the lease of a preview itself when it starts the preview', 'codebox' ), __( 'Give preview_hold_seconds and, if needed, preview_port, preview_bind and preview_public_url; the answer then describes the preview.', 'codebox' ) ),
 			'runner_workspace' => RefusedFields::refusal( $name, __( 'a task works on directories of this host, not on a runner workspace', 'codebox' ), __( 'Use plugin, theme, mounts or workspaces.', 'codebox' ) ),
 			default            => null,
 		};

@@ -102,7 +102,7 @@ final class ApplyFields {
 			'<textarea id="%1$s" name="%1$s" rows="3" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea><p class="description" id="%1$s-about">%3$s</p>',
 			esc_attr( Settings::HEALTH_URLS ),
 			esc_textarea( implode( "\n", $this->settings->health_urls() ) ),
-			esc_html__( 'URLs of this site, one per line. Front page, login, dashboard, REST index and admin-ajax are requested in any case.', 'codebox' )
+			esc_html__( 'URLs of this site, one per line. Front page, login, REST index and admin-ajax are requested in any case, the dashboard only when a logged-in user applies.', 'codebox' )
 		);
 	}
 

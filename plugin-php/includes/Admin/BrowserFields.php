@@ -53,7 +53,7 @@ final class BrowserFields {
 			delete_transient( self::NOTICE . get_current_user_id() );
 			printf( '<div class="notice notice-%s inline" role="alert"><p>%s</p></div>', esc_attr( (string) $notice['type'] ), esc_html( (string) $notice['text'] ) );
 		}
-		printf( '<p>%s</p>', esc_html__( 'Users can open a plugin, a theme or a bundle in a WordPress that runs in their own browser. This site serves all files of that WordPress; no other host is contacted.', 'codebox' ) );
+		printf( '<p>%s</p>', esc_html__( 'Users can open a plugin, a theme or a bundle in a WordPress that runs in their own browser. This site serves all files of that WordPress and no other host is contacted, unless wp-config.php names one (see Isolation).', 'codebox' ) );
 		echo '<table class="form-table" role="presentation">';
 		$this->row( __( 'Isolation', 'codebox' ), $this->isolation() );
 		try {

@@ -44,7 +44,7 @@ final class CallersField {
 	public function render(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_CALLERS, [] ), 'is_array' );
 		$rows   = ( new CallerGrants() )->passwords( self::MOST, array_map( 'strval', array_keys( $stored ) ) );
-		printf( '<p class="description">%s</p>', esc_html__( 'Tick what a request with an application password may do through Codebox. Users who may run tasks or review bundles need no tick for what this right allows them anyway.', 'codebox' ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'Tick what a request with an application password may do through Codebox. Users who may run tasks or review bundles need no tick for what these rights already allow.', 'codebox' ) );
 		// Without a ticked checkbox the browser would omit the field, which looks the same as a form without
 		// this field.
 		printf( '<input type="hidden" name="%s" value="">', esc_attr( Settings::TRUSTED_CALLERS ) );

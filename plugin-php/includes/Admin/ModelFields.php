@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Admin;
 
+use WPCodebox\Model\Connectors;
 use WPCodebox\Model\ProviderOverview;
 use WPCodebox\Model\Providers;
 use WPCodebox\Settings;
@@ -50,7 +51,8 @@ final class ModelFields {
 				/* translators: 1: name of a key, 2: where it was found. */
 				'available'    => sprintf( __( 'key %1$s found (%2$s)', 'codebox' ), $row['key'], $row['source'] ),
 				'not-required' => __( 'needs no key', 'codebox' ),
-				'denied'       => __( 'AI is switched off on this site', 'codebox' ),
+				/* translators: %s: name of a key. */
+				'denied'       => Connectors::ai_is_on() ? sprintf( __( 'key %s may not go to the base URL of this provider', 'codebox' ), $row['key'] ) : __( 'AI is switched off on this site', 'codebox' ),
 				/* translators: %s: name of a key. */
 				default        => sprintf( __( 'key %s not found', 'codebox' ), $row['key'] ),
 			};

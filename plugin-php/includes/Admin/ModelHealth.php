@@ -58,13 +58,13 @@ final class ModelHealth {
 		$row  = ProviderOverview::of( $this->settings )->rows()[ $id ] ?? null;
 		$good = null !== $row && in_array( $row['status'], [ 'available', 'not-required' ], true );
 		/* translators: 1: id of a model provider, 2: status. */
-		$found = null === $row ? sprintf( __( 'There is no model provider "%s" on this site.', 'codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'codebox' ), $id, $row['status'] );
+		$found = null === $row ? sprintf( __( 'There is no model provider "%s" with a base URL on this site.', 'codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'codebox' ), $id, $row['status'] );
 		return HealthResult::of(
 			'wp_codebox_model',
 			$good ? 'good' : 'recommended',
 			$good ? __( 'The built-in agent of Codebox has a usable model', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
 			[ $found ],
-			$good ? [] : [ __( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) ]
+			$good ? [] : [ __( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ), __( 'If the credentials are denied, turn on AI for this site, or have the operator allow the key for the host of the provider (wp_codebox.provider_keys in php.ini, or WP_CODEBOX_PROVIDER_KEYS in wp-config.php).', 'codebox' ) ]
 		);
 	}
 }

@@ -99,13 +99,13 @@ fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {
         .iter()
         .filter(|circle| !lines.contains(&circle.as_str()))
         .map(|circle| {
-            format!("new circle: {circle}; move what these files share into a file that uses none of them")
+            format!("new cycle of files that use each other: {circle}; move what they share into a file that uses none of them")
         });
     let gone = lines
         .iter()
         .filter(|line| !found.contains(**line))
         .map(|line| {
-            format!("{LIST}: this listed circle no longer exists: {line}; run: cargo xtask structure --write-circles")
+            format!("{LIST}: this listed cycle no longer exists: {line}; run: cargo xtask structure --write-circles")
         });
     let unsorted = (!lines.is_sorted()).then(|| format!("{LIST}: not sorted"));
     new.chain(gone).chain(unsorted).collect()
@@ -142,10 +142,13 @@ mod tests {
     fn unlisted_module_cycle_and_listed_cycle_that_does_not_exist_are_reported() {
         let found = ["a: x.rs y.rs".to_owned(), "b: z.rs".to_owned()].into();
         assert!(compare("a: x.rs y.rs\nb: z.rs\n", &found).is_empty());
-        assert!(compare("a: x.rs y.rs\n", &found)[0].starts_with("new circle: b: z.rs;"));
+        assert!(
+            compare("a: x.rs y.rs\n", &found)[0]
+                .starts_with("new cycle of files that use each other: b: z.rs;")
+        );
         let gone = compare("a: x.rs y.rs\nb: z.rs\nc: w.rs\n", &found);
         assert!(
-            gone[0].contains("this listed circle no longer exists: c: w.rs;"),
+            gone[0].contains("this listed cycle no longer exists: c: w.rs;"),
             "{gone:?}"
         );
         assert!(compare("b: z.rs\na: x.rs y.rs\n", &found)[0].ends_with("not sorted"));
