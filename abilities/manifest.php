@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '3799d6c6ccd90f2c267571220bd1cfc99c1858b426d197535fa1c172c93c4b0f',
+	'contract_digest' => '4dcc270a47f6536ee77de330657df0ef107eb7ae34306d3d4287392caf2bc419',
 ];

@@ -1,7 +1,8 @@
 /**
  * Direct apply in the admin screen: the screen says what will write the files; one of two is applied, shows on the site, and is reverted.
  */
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, site, soon, test, toggle } from './harness.mjs';
 
 const greeting = async () => /<p id="sample-greeting">(.*?)<\/p>/.exec( await ( await fetch( site.url ) ).text() )?.[ 1 ];
@@ -29,7 +30,7 @@ export default async function ( browser, admin ) {
 		await page.getByText( 'Nothing on this site applies approved files yet.' ).waitFor();
 		same( [ 0, 0 ], [ await admin.button( 'Approve and apply…' ).count(), await page.locator( '.wp-codebox-files input' ).count() ], 'approval button and check boxes' );
 		same( [ 'open', 'helo' ], [ await state(), await greeting() ], 'state and site' );
-		holds( 'the history is empty', ( await admin.words() ).includes( 'Nobody has decided about this bundle yet.' ) );
+		holds( 'the history is empty', ( await admin.words() ).includes( 'No record of a decision about this bundle was found.' ) );
 		await admin.accessible( 'a bundle that nobody applies' );
 		await admin.picture( 'direct-none' );
 		await page.getByRole( 'link', { name: 'Turn on direct apply in the settings of Codebox' } ).click();
@@ -173,7 +174,39 @@ export default async function ( browser, admin ) {
 		same( false, existsSync( plugin + '/.user.ini' ), 'the file' );
 		rmSync( plugin + '/.user.ini', { force: true } );
 		restored();
-		toggle();
 		await admin.unharmed( 'direct apply' );
+	} );
+
+	await test( 'direct: with a git repository the approved change is committed to a branch, and the screen says that the site keeps its files', async () => {
+		const repository = process.env.TMPDIR + '/repository';
+		const git = ( ...words ) => execFileSync( 'git', [ '-C', repository, '-c', 'user.name=Tester', '-c', 'user.email=tester@example.org', ...words ], { encoding: 'utf8' } ).trim();
+		cpSync( plugin, repository + '/plugins/sample', { recursive: true } );
+		git( 'init', '-q', '-b', 'main' );
+		git( 'add', '.' );
+		git( 'commit', '-q', '-m', 'Start' );
+		toggle( { apply: 'none', git: repository } );
+		await admin.open();
+		const made = await admin.bundle( 'quick' );
+		await admin.open( '#/bundles/' + made.run );
+		holds( 'it is said who applies', ( await admin.words() ).includes( 'Codebox commits the approved files to a branch of the git repository in its settings.' ) );
+		await admin.button( 'Choose all' ).click();
+		await admin.button( 'Approve and apply…' ).click();
+		await dialog.waitFor();
+		const asked = await dialog.innerText();
+		same( [ true, true, false ], [ 'Codebox commits these files', 'The site keeps its files.', 'are written to' ].map( ( words ) => asked.includes( words ) ), 'what the dialog says' );
+		await admin.accessible( 'the approval of a commit' );
+		await admin.picture( 'direct-git-dialog' );
+		await dialog.getByRole( 'button', { name: 'Approve and apply' } ).click();
+		await page.getByText( /files were committed on the branch codebox\/run_/ ).first().waitFor();
+		same( [ 'plugins/sample/inc/more.php', 'plugins/sample/sample.php' ], git( 'diff', '--name-only', 'main', 'codebox/' + made.run ).split( '\n' ), 'files of the branch' );
+		same( [ original, 'helo' ], [ read( 'sample.php' ), await greeting() ], 'the site' );
+		await soon( 'the state follows', async () => 'applied' === await state() );
+		same( [ [ 'applied' ], 0 ], [ await events(), await admin.button( 'Take back…' ).count() ], 'history, and nothing to take back' );
+		holds( 'the page says where the files are', ( await admin.words() ).includes( '2 of 2 changed files are committed on a git branch; the files of this site are as before.' ) );
+		// The branch may be deleted later, so both files can be approved again.
+		same( 2, await page.locator( '.wp-codebox-files input' ).count(), 'check boxes' );
+		await admin.picture( 'direct-git-done' );
+		toggle();
+		await admin.unharmed( 'a commit' );
 	} );
 }

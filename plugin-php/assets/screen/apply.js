@@ -12,6 +12,9 @@
 	/** Adapter of this plugin: the only one whose changes this screen can take back. */
 	const DIRECT = 'codebox-direct';
 
+	/** Adapter of this plugin that commits to a branch of a git repository and writes no file of the site. */
+	const BRANCH = 'codebox-git-branch';
+
 	/** Error codes after which it is unknown what the site plugin has written. */
 	const UNKNOWN = [ 'wp_codebox_apply_result_invalid', 'wp_codebox_audit_failed', 'wp_codebox_internal', 'wp_codebox_review_result_invalid' ];
 
@@ -32,6 +35,9 @@
 	function applier( adapter, settings ) {
 		if ( DIRECT === adapter ) {
 			return el( 'p', {}, __( 'Codebox writes the approved files into this site: all of them or none. It requests pages of the site before and after, and restores the old files when pages work worse afterwards.', 'codebox' ) );
+		}
+		if ( BRANCH === adapter ) {
+			return el( 'p', {}, __( 'Codebox commits the approved files to a branch of the git repository in its settings. The files of the site stay as they are.', 'codebox' ) );
 		}
 		if ( 'none' !== adapter ) {
 			return el( 'p', {}, __( 'Another plugin of this site applies the approved files.', 'codebox' ) );
@@ -85,14 +91,15 @@
 		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];
 		const health = result.health || {};
 		const good = false !== answer.success && 'failed' !== result.status;
-		const direct = DIRECT === result.adapter && result.message;
+		// Codebox itself reports in a sentence.
+		const own = [ DIRECT, BRANCH ].includes( result.adapter ) && result.message;
 		let said = __( 'The approval was handed to the plugin of this site that applies changes.', 'codebox' );
-		if ( direct && 'worse' === health.status ) {
+		if ( own && 'worse' === health.status ) {
 			// The message of the server repeats every page; the table below has them.
 			said = Array.isArray( result.conflicts ) && result.conflicts.length
 				? __( 'Pages of the site work worse than before the change, and not every file could be restored; restore the listed files by hand.', 'codebox' )
 				: __( 'Pages of the site work worse than before the change, so every file was restored.', 'codebox' );
-		} else if ( direct ) {
+		} else if ( own ) {
 			said = data( result.message );
 		} else if ( ! good ) {
 			said = __( 'The plugin that applies changes reported a failure.', 'codebox' );
@@ -108,9 +115,9 @@
 			...conflicts( result.conflicts ),
 			facts( [
 				[ __( 'Applied by', 'codebox' ), result.adapter ? code( result.adapter ) : null ],
-				[ __( 'Reported status', 'codebox' ), ! direct && result.status ? data( result.status ) : null ],
+				[ __( 'Reported status', 'codebox' ), ! own && result.status ? data( result.status ) : null ],
 				[ __( 'Site', 'codebox' ), healthy( health ) ],
-				[ __( 'Message', 'codebox' ), ! direct && result.message ? data( result.message ) : null ],
+				[ __( 'Message', 'codebox' ), ! own && result.message ? data( result.message ) : null ],
 				[ __( 'Branch', 'codebox' ), result.branch ? code( result.branch ) : null ],
 				[ __( 'Commit', 'codebox' ), result.commit ? code( result.commit ) : null ],
 				[ __( 'Reference', 'codebox' ), result.audit_reference ? code( result.audit_reference ) : null ],
@@ -159,6 +166,16 @@
 		};
 	}
 
+	/** Returns the sentence on what will be done with the approved files. */
+	function intention( adapter ) {
+		if ( DIRECT === adapter ) {
+			return __( 'Codebox writes these files, as this bundle has them, into this site:', 'codebox' );
+		}
+		return BRANCH === adapter
+			? __( 'Codebox commits these files, as this bundle has them, to a branch of the git repository in its settings:', 'codebox' )
+			: __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'codebox' );
+	}
+
 	/**
 	 * Approves files: runs the preflight, asks for confirmation, then applies.
 	 *
@@ -187,9 +204,9 @@
 			/* translators: %s: number of files, with the word. */
 			title: sprintf( __( 'Approve %s and apply?', 'codebox' ), text.files( paths.length ) ),
 			content: [
-				el( 'p', {}, direct ? __( 'Codebox writes these files, as this bundle has them, into this site:', 'codebox' ) : __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'codebox' ) ),
+				el( 'p', {}, intention( preflight.adapter ) ),
 				fileList( preflight.approved_files || paths ),
-				el( 'p', {}, __( 'The files are written to these directories:', 'codebox' ) ),
+				el( 'p', {}, BRANCH === preflight.adapter ? __( 'The site keeps its files. They are in these directories:', 'codebox' ) : __( 'The files are written to these directories:', 'codebox' ) ),
 				fileList( Object.values( preflight.targets || {} ) ),
 				...nodes,
 				...origin.nodes,
@@ -260,5 +277,5 @@
 		} );
 	}
 
-	codebox.apply = { DIRECT, applier, approve, restorable, takeBack };
+	codebox.apply = { DIRECT, BRANCH, applier, approve, restorable, takeBack };
 } )( window.wpCodebox, window.wp );

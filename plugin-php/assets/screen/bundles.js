@@ -150,7 +150,7 @@
 	/** Shows one changed file: checkbox, name, line counts, and its diff on demand. */
 	function file( entry, bundle, choose, signal ) {
 		const readable = bundle.sound && api.has( 'get-artifact-diff' );
-		const offered = choose && ! bundle.applied.has( entry.path );
+		const offered = choose && ! bundle.direct.has( entry.path );
 		const name = id( 'file' );
 		const body = el( 'div', { id: name + '-diff', hidden: true } );
 		const [ kind, label ] = KINDS()[ entry.status ] || [ 'plain', text.flat( entry.status ) ];
@@ -226,6 +226,10 @@
 				? __( 'Files of this bundle were applied and taken back; none of them is applied now.', 'codebox' )
 				: __( 'The run changed nothing on this site. Its change exists only in this bundle until some of its files are applied.', 'codebox' );
 		}
+		if ( bundle.committed.size === bundle.applied.size ) {
+			/* translators: 1: number of committed files, 2: number of all files. */
+			return sprintf( _n( '%1$s of %2$s changed file is committed on a git branch; the files of this site are as before.', '%1$s of %2$s changed files are committed on a git branch; the files of this site are as before.', entries.length, 'codebox' ), text.number( bundle.committed.size ), text.number( entries.length ) );
+		}
 		/* translators: 1: number of applied files, 2: number of all files. */
 		return sprintf( _n( '%1$s of %2$s changed file is applied to this site.', '%1$s of %2$s changed files are applied to this site.', entries.length, 'codebox' ), text.number( bundle.applied.size ), text.number( entries.length ) );
 	}
@@ -235,7 +239,7 @@
 	 * because that plugin may have restored them without a record in the audit log.
 	 */
 	function isWhole( bundle, entries ) {
-		return entries.length > 0 && bundle.direct >= entries.length;
+		return entries.length > 0 && bundle.direct.size >= entries.length;
 	}
 
 	/** Returns why the bundle cannot be approved, as data; null when it can. */
@@ -381,14 +385,16 @@
 		const artifact = answer.artifact || {};
 		const verification = answer.verification || {};
 		const applied = Array.isArray( answer.applied_files ) ? answer.applied_files : [];
+		const pathsOf = ( counts ) => new Set( applied.filter( counts ).map( ( row ) => row.path ) );
 		const bundle = {
 			reference: artifact.run_id || reference,
 			artifact_id: artifact.artifact_id || artifact.run_id || reference,
 			run_id: artifact.run_id || '',
 			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
 			state: answer.state,
-			applied: new Set( applied.map( ( row ) => row.path ) ),
-			direct: applied.filter( ( row ) => apply.DIRECT === row.adapter ).length,
+			applied: pathsOf( () => true ),
+			direct: pathsOf( ( row ) => apply.DIRECT === row.adapter ),
+			committed: pathsOf( ( row ) => apply.BRANCH === row.adapter ),
 		};
 		bundle.sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
 		return { bundle, answer: { ...answer, artifact } };

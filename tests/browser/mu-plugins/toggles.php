@@ -39,6 +39,11 @@ if ( isset( $codebox_toggles['apply'] ) ) {
 	add_filter( 'pre_option_wp_codebox_direct_apply', static fn(): string => 'direct' === $codebox_toggles['apply'] ? '1' : '0' );
 	add_filter( 'pre_wp_mail', '__return_true' );
 }
+// A git repository whose directories have the names of those below wp-content.
+if ( isset( $codebox_toggles['git'] ) ) {
+	define( 'WP_CODEBOX_GIT_REPOSITORY', $codebox_toggles['git'] );
+	add_filter( 'pre_option_wp_codebox_git_branch', static fn(): array => [ 'directory' => '{path}' ] );
+}
 add_action(
 	'wp_footer',
 	static function (): void {

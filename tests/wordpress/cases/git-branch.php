@@ -63,7 +63,8 @@ return static function ( Harness $t ): void {
 				static function () use ( $t, $directory, $made, $apply, $next, $git, $path ): void {
 					update_site_option( Settings::DIRECT_APPLY, true );
 					$ready = $next( $made );
-					$t->same( [ 'codebox-git-branch', [] ], [ $ready['adapter'], $ready['confirm_files'] ] );
+					$shown = static fn( string $name ): array => $t->ok( $t->ability( $name, [ 'artifact_id' => $made['run']['run_id'] ] ) );
+					$t->same( [ 'codebox-git-branch', [], 'codebox-git-branch', 'codebox-git-branch' ], [ $ready['adapter'], $ready['confirm_files'], $shown( 'inspect-artifact' )['adapter'], $shown( 'get-artifact' )['adapter'] ] );
 					$done   = $t->ok( $apply( $made, [ $path . 'sample.php' ] ) );
 					$result = $done['result'];
 					$branch = 'codebox/' . $made['run']['run_id'];
@@ -79,6 +80,7 @@ return static function ( Harness $t ): void {
 					// Applying the other file adds a second commit to the branch; after another program has moved the branch, an apply is refused.
 					$t->ok( $apply( $made, [ $path . 'inc/more.php' ] ) );
 					$t->same( '2', $git( $directory, "rev-list --count main..$branch" ) );
+					$t->same( [ 'applied', 'applied' ], [ $shown( 'inspect-artifact' )['state'], $shown( 'get-artifact' )['state'] ] );
 					$git( $directory, "-c core.hooksPath=/dev/null update-ref refs/heads/$branch main" );
 					exec( 'chown -R ' . fileowner( Extension::info()['state_dir'] ) . ' ' . escapeshellarg( $directory ) );
 					$t->error( 'wp_codebox_git_branch_conflict', 409, $apply( $made, [ $path . 'inc/more.php' ] ) );
