@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Create a browser session', 'codebox' ),
-	'description'   => __( 'Creates a disposable WordPress for the browser of the user: a contract with which a page starts it. Nothing runs on this host.', 'codebox' ),
+	'description'   => __( 'Returns a document with which a page starts a disposable WordPress in the browser of the user. Nothing runs on this host.', 'codebox' ),
 	'input_schema'  => 'create-browser-playground-session-input',
 	'output_schema' => 'browser-session-product-dto',
 	'capability'    => Capabilities::RUN,

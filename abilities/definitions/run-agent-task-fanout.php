@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Run agent workers in parallel', 'codebox' ),
-	'description'   => __( 'Runs workers with dependencies, several in parallel, each in its own disposable sandbox, waits until the last one ends and aggregates the results. No worker starts when the plan is invalid.', 'codebox' ),
+	'description'   => __( 'Runs several agent tasks (workers), each in its own disposable sandbox and in parallel as far as their dependencies permit, waits until the last one ends and aggregates the results. With an invalid plan of workers none starts.', 'codebox' ),
 	'input_schema'  => 'run-agent-task-fanout-input',
 	'output_schema' => 'agent-fanout-result',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Run a command in a runner workspace', 'codebox' ),
-	'description'   => __( 'Has the backend that this site configures run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.', 'codebox' ),
+	'description'   => __( 'Lets the backend that is set up on this site run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.', 'codebox' ),
 	'input_schema'  => 'runner-workspace-command-input',
 	'output_schema' => 'runner-workspace-command-result',
 	'capability'    => Capabilities::RUN,

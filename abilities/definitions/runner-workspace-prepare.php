@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Prepare a runner workspace', 'codebox' ),
-	'description'   => __( 'Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status "unavailable".', 'codebox' ),
+	'description'   => __( 'Lets the backend that is set up on this site check out a repository. Without a backend, the answer has the status "unavailable".', 'codebox' ),
 	'input_schema'  => 'runner-workspace-prepare-input',
 	'output_schema' => 'runner-workspace-prepare-result',
 	'capability'    => Capabilities::RUN,

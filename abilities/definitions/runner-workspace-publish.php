@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Publish a runner workspace', 'codebox' ),
-	'description'   => __( 'Has the backend that this site configures publish the change of a runner workspace as a branch or pull request. Without such a backend nothing is published.', 'codebox' ),
+	'description'   => __( 'Lets the backend that is set up on this site publish the change of a runner workspace as a branch or pull request. Without a backend nothing is published.', 'codebox' ),
 	'input_schema'  => 'runner-workspace-publish-input',
 	'output_schema' => 'runner-workspace-publication-result',
 	'capability'    => Capabilities::APPLY,

@@ -36,14 +36,14 @@ function advice( code: string ): string {
 		case 'wp_codebox_browser_no_service_worker':
 			return i18n.__( 'Open this page over https, outside of a private window, in a current browser.', 'codebox' );
 		case 'wp_codebox_browser_no_decompression':
-			return i18n.__( 'Update the browser: it needs DecompressionStream.', 'codebox' );
+			return i18n.__( 'Update the browser: it cannot decompress data (DecompressionStream).', 'codebox' );
 		case 'wp_codebox_browser_storage_denied':
 			return i18n.__( 'Allow this site to store data in the browser, then reload the page.', 'codebox' );
 		case 'wp_codebox_browser_storage_full':
 			return i18n.__( 'Delete data of websites in the settings of the browser, then reload the page.', 'codebox' );
 		case 'wp_codebox_browser_asset_missing':
 		case 'wp_codebox_browser_asset_hash_mismatch':
-			return i18n.__( 'Ask an administrator to install the files that browser sessions need again.', 'codebox' );
+			return i18n.__( 'Ask an administrator to reinstall the files that browser sessions need.', 'codebox' );
 		case 'wp_codebox_browser_boot_timeout':
 			return i18n.__( 'Reload the page. Close other pages first when the machine is busy.', 'codebox' );
 		case 'wp_codebox_browser_session_expired':

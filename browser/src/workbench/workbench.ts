@@ -345,12 +345,12 @@ export class Workbench {
 
 	private isolationNote(): HTMLElement {
 		if ( 'separate-host' === this.settings.isolation ) {
-			return el( 'p', { class: 'wp-codebox-note' }, i18n.__( 'A WordPress that only exists in this browser. It runs on a separate host, so REST, AJAX and the block editor work. Nothing here changes your site.', 'codebox' ) );
+			return el( 'p', { class: 'wp-codebox-note' }, i18n.__( 'A WordPress that exists only in this browser. Its pages have a host name of their own, so REST, AJAX and the block editor work. Nothing here changes your site.', 'codebox' ) );
 		}
 		return el(
 			'details',
 			{ class: 'wp-codebox-note' },
-			el( 'summary', {}, i18n.__( 'A WordPress that only exists in this browser. Nothing here changes your site. Some things do not work.', 'codebox' ) ),
+			el( 'summary', {}, i18n.__( 'A WordPress that exists only in this browser. Nothing here changes your site. Some things do not work.', 'codebox' ) ),
 			el( 'p', {}, i18n.__( 'Its pages are isolated from this site: they cannot read its cookies, its storage or your login. Therefore these do not work in it:', 'codebox' ) ),
 			el(
 				'ul',

@@ -104,7 +104,7 @@ export class ChangesView {
 			'details',
 			{ class: 'wp-codebox-digests' },
 			el( 'summary', {}, i18n.__( 'Digest and patch', 'codebox' ) ),
-			el( 'p', {}, i18n.__( 'The site computes patch and digest again from its own copy of the code. The results equal these when both copies have the same files.', 'codebox' ) ),
+			el( 'p', {}, i18n.__( 'When the change is stored, the site computes patch and digest again from its own copy of the code. They equal these if its copy is the code with which this session began.', 'codebox' ) ),
 			el( 'dl', {}, el( 'dt', {}, i18n.__( 'Content digest (SHA-256)', 'codebox' ) ), el( 'dd', {}, code( changes.digest ) ) ),
 			el( 'p', { class: 'wp-codebox-buttons' }, button( i18n.__( 'Download patch.diff', 'codebox' ), () => download( 'patch.diff', changes.patch, 'text/x-diff' ) ) )
 		);

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_call_without_a_unique_id_gets_a_generated_id() {
+    fn tool_call_whose_id_is_missing_repeated_or_invalid_gets_a_generated_id() {
         let rows = assembled(&[
             piece(None, "", "read", "{}"),
             piece(None, "", "read", "{}"),

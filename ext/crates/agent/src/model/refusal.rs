@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn error_type_inside_a_model_stream_determines_the_http_status() {
+    fn error_inside_a_model_stream_gets_the_http_status_of_its_type_or_code_else_500() {
         for (value, status) in [
             (
                 json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),

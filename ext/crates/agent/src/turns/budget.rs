@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn model_cost_is_computed_exactly_and_the_cost_limit_bounds_the_output_tokens() {
+    fn model_cost_is_rounded_up_to_microdollars_and_the_cost_limit_bounds_the_output_tokens() {
         let mut budget = Budget::new(LIMIT, Some(PRICES));
         // The 100 input tokens cost 1 microdollar in total; the remaining money pays for 98 output
         // tokens at half a microdollar each.

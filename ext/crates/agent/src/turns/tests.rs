@@ -508,7 +508,7 @@ fn tool_calls_beyond_the_limit_of_one_model_response_fail_without_being_executed
 }
 
 #[test]
-fn second_model_response_without_tool_calls_ends_the_agent_loop_as_done() {
+fn second_model_response_in_a_row_without_tool_calls_ends_the_agent_loop_as_done() {
     let played = play(vec![
         said("Done.", StopReason::End),
         said("It is fixed.", StopReason::End),

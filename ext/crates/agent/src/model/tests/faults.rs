@@ -122,7 +122,7 @@ fn permanent_provider_failures_are_not_retried() {
 }
 
 #[test]
-fn model_key_echoed_in_a_provider_error_is_not_shown() {
+fn model_key_in_a_provider_error_is_redacted_and_a_long_message_is_shortened() {
     let encoded = "a2V5LWNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==";
     let said = format!("bad key {KEY} or {encoded}\u{7}\u{1b}[2J in header");
     for code in [400, 500] {
@@ -148,7 +148,7 @@ fn model_key_echoed_in_a_provider_error_is_not_shown() {
 }
 
 #[test]
-fn model_request_is_retried_after_a_truncated_stream() {
+fn model_request_is_retried_after_a_missing_or_truncated_response_or_an_error_in_the_stream() {
     let cuts: Vec<(&str, Answer)> = vec![
         ("after the head", vec![stream_head()]),
         ("after text", stream(&[TEXT])),

@@ -230,7 +230,7 @@ fn unstreamed_model_response_is_accepted() {
 }
 
 #[test]
-fn each_stop_reason_of_the_messages_api_maps_to_a_stop_reason() {
+fn stop_reasons_of_the_messages_api_tell_length_limit_and_refusal_from_a_normal_end() {
     for (reason, stop) in [
         ("end_turn", StopReason::End),
         ("max_tokens", StopReason::Length),
@@ -245,7 +245,7 @@ fn each_stop_reason_of_the_messages_api_maps_to_a_stop_reason() {
 }
 
 #[test]
-fn error_inside_a_model_stream_is_classified_by_its_type() {
+fn error_inside_a_model_stream_is_classified_by_its_type_and_message() {
     let error = |kind: &str, message: &str| {
         event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
     };
