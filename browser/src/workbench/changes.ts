@@ -84,7 +84,10 @@ export async function changeSet( changes: readonly EngineChange[], roots: readon
 	return { files, patch, document, digest, insertions: sum( 'insertions' ), deletions: sum( 'deletions' ) };
 }
 
-/** Renders one file. Without renames, the patch of a mount is the patches of its files one after another. */
+/**
+ * Returns patch and changed-file row of one changed file. Each file can be rendered alone, because renames are never looked for: the
+ * patch of a mount is then the patches of its files one after another.
+ */
 async function render( mount: Mount, entry: Entry ): Promise< { patch: Uint8Array; row: ChangedFile } > {
 	const patch = await renderPatch( [ entry ], mount.prefix );
 	const [ row ] = await changedFiles( mount, [ entry ], patch );
