@@ -240,7 +240,7 @@ def test_change_with_a_file_that_php_may_not_write_is_refused_as_a_whole_with_a_
     os.chown(path(site, ""), 0, 0)
     try:
         refused = apply(site, run, files).expect(507, "wp_codebox_apply_failed").json
-        must(any("write permission" in hint for hint in refused["data"]["hints"]), json.dumps(refused))
+        must(any("access to the target directory" in hint for hint in refused["data"]["hints"]), json.dumps(refused))
         must(read(site) == before and not os.path.exists(path(site, "inc/other.php")), "half of the change was written")
     finally:
         site.give(path(site, ""))
