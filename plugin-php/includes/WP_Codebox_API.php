@@ -213,7 +213,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Creates a disposable WordPress for the browser of the user: a contract with which a page starts it. Nothing runs on this host.
+	 * Returns a document with which a page starts a disposable WordPress in the browser of the user. Nothing runs on this host.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -222,7 +222,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Creates a disposable WordPress for the browser of the user: a contract with which a page starts it. Nothing runs on this host.
+	 * Returns a document with which a page starts a disposable WordPress in the browser of the user. Nothing runs on this host.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -519,7 +519,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status "unavailable".
+	 * Lets the backend that is set up on this site check out a repository. Without a backend, the answer has the status "unavailable".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -546,7 +546,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures publish the change of a runner workspace as a branch or pull request. Without such a backend nothing is published.
+	 * Lets the backend that is set up on this site publish the change of a runner workspace as a branch or pull request. Without a backend nothing is published.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -645,7 +645,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs workers with dependencies, several in parallel, each in its own disposable sandbox, waits until the last one ends and aggregates the results. No worker starts when the plan is invalid.
+	 * Runs several agent tasks (workers), each in its own disposable sandbox and in parallel as far as their dependencies permit, waits until the last one ends and aggregates the results. With an invalid plan of workers none starts.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -663,7 +663,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
+	 * Lets the backend that is set up on this site run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed> On failure `success` is false and `error` has code and message.
 	 */
@@ -708,7 +708,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
+	 * Lets the backend that is set up on this site run a command in a runner workspace (a checkout of a repository). This plugin runs nothing itself.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -717,7 +717,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures prepare a checkout of a repository. Without a backend, the answer has the status "unavailable".
+	 * Lets the backend that is set up on this site check out a repository. Without a backend, the answer has the status "unavailable".
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -726,7 +726,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has the backend that this site configures publish the change of a runner workspace as a branch or pull request. Without such a backend nothing is published.
+	 * Lets the backend that is set up on this site publish the change of a runner workspace as a branch or pull request. Without a backend nothing is published.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
