@@ -49,8 +49,9 @@ pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, 
         );
     }
     let unknown = |error: &dyn std::fmt::Display| {
-        let message =
-            format!("the socket on descriptor 3 is not a connected unix socket ({error})");
+        let message = format!(
+            "the socket on descriptor 3 is not a connected unix socket ({error}); check that the service's socket unit has ListenStream=PATH"
+        );
         ErrorBody::new(ErrorCode::Forbidden, message)
     };
     let peer = socket_peercred(&socket).map_err(|error| unknown(&error))?;

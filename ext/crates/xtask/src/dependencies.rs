@@ -174,7 +174,7 @@ fn judge_extension(tree: &str) -> Vec<String> {
         .iter()
         .filter(|name| linked.contains(*name))
         .map(|name| {
-            format!("the extension links {name}; `cargo tree -p wp-codebox-ext -i {name}` shows through which crates")
+            format!("the extension must not link {name}; `cargo tree -p wp-codebox-ext -i {name}` shows through which crates")
         })
         .collect()
 }
@@ -267,7 +267,7 @@ mod tests {
         let with = format!("{tree}some-client v1.0.0\ntokio v1.0.0\ntokio-macros v2.0.0\n");
         let found = judge_extension(&with);
         assert!(
-            found.len() == 1 && found[0].contains("links tokio;"),
+            found.len() == 1 && found[0].contains("link tokio;"),
             "{found:?}"
         );
         assert_eq!(

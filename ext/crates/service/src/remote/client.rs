@@ -263,7 +263,9 @@ fn reason(error: &reqwest::Error) -> String {
 fn unreachable_service(why: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ServiceUnavailable,
-        format!("the remote wp-codebox service cannot be used: {why}; check that it runs"),
+        format!(
+            "the remote wp-codebox service cannot be used: {why}; check that it runs and that its address and certificates are right"
+        ),
     )
 }
 

@@ -303,7 +303,7 @@ impl Conversation<'_> {
         if handled == Err(InvalidInput) {
             self.failure = Some(ErrorBody::new(
                 ErrorCode::InputInvalid,
-                "a line that the client sent is not a valid JSON message; the program was killed because its standard input is incomplete",
+                "a line that the client sent is not a valid message, or has standard input that the client may not send now; the program was killed because its standard input is incomplete",
             ));
             self.stdin.discard();
             let _ = self.handles.queue.put(QueuedRequest::Stop {

@@ -114,7 +114,7 @@ pub fn make_without_views(
 
 fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
     ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
-        .hint("wait until a sandbox has ended, or reserve more ids with --guest-ids FIRST:COUNT or the PHP setting wp_codebox.guest_ids")
+        .hint("wait until a sandbox has ended, or reserve more ids with --guest-ids FIRST:COUNT or the PHP setting wp_codebox.guest_ids; without root they must be ids of this user in /etc/subuid and /etc/subgid")
         .with("first", ids.first)
         .with("count", ids.count)
 }

@@ -137,7 +137,10 @@ fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
 fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::SandboxStartFailed,
-        format!("mount {}: its copy cannot be made: {error}", mount.target),
+        format!(
+            "the source of mount {} cannot be opened or copied: {error}",
+            mount.target
+        ),
     )
 }
 

@@ -47,7 +47,9 @@ pub(super) fn observe(
         ObservationType::Custom(name) => {
             return Err(ErrorBody::new(
                 ErrorCode::CommandUnsupported,
-                format!("this sandbox cannot make an observation of the type {name:?}"),
+                format!(
+                    "this sandbox cannot make an observation of the type {name:?}; `wp-codebox episode observe --help` lists the types"
+                ),
             ));
         }
     };

@@ -102,7 +102,7 @@ impl Services {
             row.kind.as_str()
         );
         let error = ErrorBody::new(ErrorCode::ServiceFailed, message)
-            .hint("find the program that ended the service, then restore a snapshot or start another run")
+            .hint("find out why it ended (a program stopped it, or it ran out of memory or disk space), then restore a snapshot or start another run")
             .with("service", row.id.as_str());
         Err(match row.process.last_line() {
             Some(line) => error.hint(format!("its last line of output: {line}")),

@@ -61,7 +61,9 @@ pub(super) fn run(
             )),
             Found::Content(bytes) if kept + bytes.len() > ALL_BYTES => Some((
                 "too-large",
-                format!("exceeds the limit of {ALL_BYTES} bytes for all files together"),
+                format!(
+                    "would exceed the limit of {ALL_BYTES} bytes for all files together; collect fewer or smaller files"
+                ),
             )),
             Found::Content(bytes) => {
                 kept += bytes.len();

@@ -57,7 +57,7 @@ pub(in crate::run) fn check_changes(
     let first = first?;
     let error = ErrorBody::new(
         ErrorCode::StepFailed,
-        format!("{count} change(s) violate the workspace policy, the first at {first}"),
+        format!("{count} violation(s) of the workspace policy, the first at {first}; \"workspacePolicy\" in the result lists them"),
     )
     .with("reason", "workspace-policy-failed");
     match rule.on_breach {

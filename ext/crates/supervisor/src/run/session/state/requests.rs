@@ -208,7 +208,9 @@ fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     if made.len() >= MOST {
-        let message = format!("this sandbox already has {MOST} snapshots, which is the limit");
+        let message = format!(
+            "this sandbox already has {MOST} snapshots, which is the limit; remove one (`wp-codebox sandbox remove-snapshot`)"
+        );
         return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
     }
     Ok(())
