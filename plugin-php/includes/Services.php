@@ -234,7 +234,7 @@ final class Services {
 		$this->tasks        = new RuntimeTasks( $gate, $this->runs, $schemas );
 		$this->packages     = new RuntimePackages( $gate, $this->runs, $schemas );
 		$this->requirements = new RuntimeRequirements( $gate, $this->settings, $this->providers, $this->inheritance, new RequiredCode( $this->settings, $this->code ), new SecretChoice() );
-		$this->workloads    = new WorkloadService( $gate, new WorkloadRequest( $this->site, new MountPlan( $this->code ), new StagedFiles( $this->site ), new TaskLimits( $this->settings ), $this->settings ), $this->site, $audit );
+		$this->workloads    = new WorkloadService( $gate, new WorkloadRequest( $this->site, new MountPlan( $this->code ), new StagedFiles( $this->site ), new TaskLimits( $this->settings ), $this->settings ), $this->site, $audit, $schemas );
 		$this->fuzz         = new FuzzSuites( $gate, $this->workloads );
 		$this->delegations  = new HostDelegation( $gate, $audit );
 		$this->workspaces   = new WorkspaceService( $gate, $audit );

@@ -178,7 +178,8 @@ final class WorkspaceForm {
 				'changed' => false,
 			],
 			'publish' => $this->head( $action, false, 'failed' ),
-			default => $this->head( $action, false, $absent ? 'unavailable' : 'failed' ) + HostAnswer::filled( array_intersect_key( $read, array_flip( 'prepare' === $action ? [ 'repo', 'target_repo', 'repo_slug', 'branch' ] : [ 'command', 'description' ] ) ) ),
+			'command' => $this->head( $action, false, $absent ? 'unavailable' : 'failed' ) + [ 'command' => $read['command'] ?? '' ] + HostAnswer::filled( array_intersect_key( $read, [ 'description' => 1 ] ) ),
+			default => $this->head( $action, false, $absent ? 'unavailable' : 'failed' ) + HostAnswer::filled( array_intersect_key( $read, array_flip( [ 'repo', 'target_repo', 'repo_slug', 'branch' ] ) ) ),
 		} + $shared;
 	}
 

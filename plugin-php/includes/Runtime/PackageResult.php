@@ -88,8 +88,12 @@ final class PackageResult {
 			}
 		}
 		foreach ( $rows['diagnostics'] as $index => $row ) {
+			// Optional members that are no texts are left out.
+			$optional = array_filter( array_intersect_key( $row, [ 'severity' => 1, 'field' => 1 ] ), 'is_string' );
+
 			$rows['diagnostics'][ $index ] = array_merge(
-				$row,
+				array_diff_key( $row, [ 'severity' => 1, 'field' => 1 ] ),
+				$optional,
 				[
 					'code'    => is_string( $row['code'] ?? null ) ? $row['code'] : 'diagnostic',
 					'message' => is_string( $row['message'] ?? null ) ? $row['message'] : '',

@@ -10,10 +10,12 @@ declare(strict_types=1);
 namespace WPCodebox\Workload;
 
 use Closure;
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\HostPlugin\HostAnswer;
 use WPCodebox\HostPlugin\HostProviders;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -57,18 +59,19 @@ final class WorkloadRunners {
 	/**
 	 * Runs a workload.
 	 *
-	 * @param array<string, mixed> $input Workload.
+	 * @param array<string, mixed> $input   Workload.
+	 * @param SchemaStore          $schemas Loader of the JSON schemas, to check the answer.
 	 * @return array<string, mixed> `wp-codebox/wordpress-workload-run-result/v1`.
 	 * @throws Failure `wp_codebox_wordpress_workload_provider_invalid_result`, or the runner's own.
 	 */
-	public function run( array $input ): array {
+	public function run( array $input, SchemaStore $schemas ): array {
 		$invalid = ErrorCode::WordpressWorkloadProviderInvalidResult;
 		$answer  = HostAnswer::of( fn(): mixed => ( $this->callback )( $input ), $invalid, __( 'The plugin that runs workloads threw an exception; the PHP error log says where.', 'codebox' ) );
 		$answer  = HostAnswer::document( $answer, $invalid, $invalid );
 		if ( ! in_array( $answer['status'] ?? null, [ 'completed', 'failed', 'skipped', 'unsupported' ], true ) ) {
 			throw Failure::because( $invalid, __( 'The plugin that runs workloads answered with an unknown status; it must be completed, failed, skipped or unsupported.', 'codebox' ) );
 		}
-		return [
+		$result = [
 			'success'  => 'completed' === $answer['status'] && false !== ( $answer['success'] ?? true ),
 			'schema'   => 'wp-codebox/wordpress-workload-run-result/v1',
 			'run'      => (array) ( $answer['run'] ?? [] ) + [ 'runner' => $this->id ],
@@ -78,5 +81,11 @@ final class WorkloadRunners {
 			'artifacts'   => [],
 			'diagnostics' => [],
 		];
+		$valid  = $schemas->check( 'wordpress-workload-run-result', $result, 'result' );
+		if ( is_wp_error( $valid ) ) {
+			/* translators: %s: what is wrong. */
+			throw Failure::because( $invalid, Sentence::of( __( 'The plugin that runs workloads answered with invalid members: %s', 'codebox' ), $valid->get_error_message() ) );
+		}
+		return $result;
 	}
 }

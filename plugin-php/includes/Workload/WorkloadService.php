@@ -10,13 +10,14 @@ declare(strict_types=1);
 namespace WPCodebox\Workload;
 
 use Throwable;
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
-use WPCodebox\Host\Site;
 use WPCodebox\HostPlugin\HostAnswer;
+use WPCodebox\Host\Site;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -36,12 +37,14 @@ final class WorkloadService {
 	 * @param WorkloadRequest $requests Builds run requests.
 	 * @param Site            $site     Site the plugin runs on.
 	 * @param AuditTrail      $audit    Audit log that records each decision.
+	 * @param SchemaStore     $schemas  Loader of the JSON schemas.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly WorkloadRequest $requests,
 		private readonly Site $site,
-		private readonly AuditTrail $audit
+		private readonly AuditTrail $audit,
+		private readonly SchemaStore $schemas
 	) {}
 
 	/**
@@ -59,7 +62,7 @@ final class WorkloadService {
 		}
 		$other = WorkloadRunners::find( $input );
 		if ( null !== $other ) {
-			return $other->run( $input );
+			return $other->run( $input, $this->schemas );
 		}
 		$plan = WorkloadPlan::read( $input );
 		if ( [] !== $plan->lacking ) {

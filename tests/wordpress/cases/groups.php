@@ -65,7 +65,15 @@ return static function ( Harness $t ): void {
 		'batch: it succeeds only if all tasks succeed, and an empty batch is an error',
 		static function () use ( $t, $fresh, $do, $batch ): void {
 			$fresh();
-			$good = $t->ok( $batch( [ $do( 'nothing' ), $do( 'write one.txt' ) ] ) );
+			$shared = [
+				'plugin'               => 'sample',
+				'target'               => [ 'kind' => 'issue', 'ref' => 42 ],
+				'structured_artifacts' => [ [ 'name' => 'brief', 'type' => 'text', 'payload' => 'x' ] ],
+			];
+			$good   = $t->ok( $batch( [ $do( 'nothing' ), $do( 'write one.txt' ) ], $shared ) );
+			// Shared fields have their defaults in the task of each row, and a number in the target is a text.
+			$inputs = [ ...$good['task_inputs'], ...array_column( $good['runs'], 'task_input' ) ];
+			$t->same( array_fill( 0, 4, [ '42', 'input' ] ), array_map( static fn( array $input ): array => [ $input['target']['ref'], $input['structured_artifacts'][0]['provenance']['direction'] ], $inputs ) );
 			$t->same( [ true, 0, 2, 2, 'completed' ], [ $good['success'], $good['exit_code'], $good['total'], $good['completed'], $good['session']['status'] ] );
 			$t->same( [ false, 1 ], [ ( $bad = $t->ok( $batch( [ $do( 'style' ) ] ) ) )['success'], $bad['exit_code'] ] );
 			$t->error( 'wp_codebox_tasks_missing', 400, $batch( [] ) );

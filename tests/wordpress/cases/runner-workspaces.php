@@ -164,6 +164,7 @@ return static function ( Harness $t ): void {
 				[ 'capture', 'exclude_paths', [ '../x' ] ],
 				[ 'capture', 'path', '/etc/passwd' ],
 				[ 'command', 'command', "a\0b" ],
+				[ 'command', 'command', '' ],
 				[ 'command', 'env', [ 'LD_PRELOAD' => '/tmp/x.so' ] ],
 				[ 'command', 'env', [ 'A B' => 'x' ] ],
 				[ 'publish', 'base', 'main:refs/heads/x' ],

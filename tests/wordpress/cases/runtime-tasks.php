@@ -167,6 +167,8 @@ return static function ( Harness $t ): void {
 			$with = static fn( string $id, mixed $registry ): mixed => $t->filtered( 'wp_codebox_default_runtime_provider', static fn(): string => $id, static fn(): mixed => $t->filtered( 'wp_codebox_runtime_package_registry', static fn(): mixed => $registry, $run ), 1 );
 			$good = Published::answers( $t, 'run-runtime-package', $with( 'cloud', [ 'cloud' => [ 'callback' => static fn( array $request ): array => [ 'status' => 'success', 'outputs' => [ 'slug' => $request['package']['slug'] ] ] ] ] ) );
 			$t->same( [ 'success', [ 'slug' => 'writer' ], 'cloud' ], [ $good['status'], $good['outputs'], $good['metadata']['runtime'] ] );
+			$odd = Published::answers( $t, 'run-runtime-package', $with( 'cloud', [ 'cloud' => [ 'callback' => static fn(): array => [ 'status' => 'success', 'diagnostics' => [ [ 'code' => 'x', 'message' => 'X', 'severity' => 2, 'field' => null ] ] ] ] ] ) );
+			$t->same( [ [ 'code' => 'x', 'message' => 'X' ] ], $odd['diagnostics'] );
 			$own = Published::answers( $t, 'run-runtime-package', $with( 'cloud', [ 'writer' => [ 'callback' => static fn(): WP_Error => new WP_Error( 'writer_down', 'Down' ) ] ] ) );
 			$t->same( [ 'failed', [ 'writer_down' ] ], [ $own['status'], array_column( $own['diagnostics'], 'code' ) ] );
 			foreach ( [ 'cloud' => 'wp_codebox_runtime_provider_unavailable', 'wp-codebox/run-runtime-package' => 'wp_codebox_runtime_provider_unavailable' ] as $id => $code ) {

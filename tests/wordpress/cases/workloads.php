@@ -132,7 +132,7 @@ return static function ( Harness $t ): void {
 			$with = static fn( mixed $answer ): mixed => $t->filtered( 'wp_codebox_wordpress_workload_runners', static fn(): array => [ [ 'id' => 'cloud', 'matches' => static fn( array $input ): bool => isset( $input['metadata']['cloud'] ), 'callback' => static fn(): mixed => $answer ] ], static fn(): mixed => $ask( [ 'metadata' => [ 'cloud' => 1 ] ] ), 2 );
 			$good = Published::answers( $t, 'run-wordpress-workload', $with( [ 'status' => 'completed', 'steps' => [] ] ) );
 			$t->same( [ true, 'completed', 'cloud' ], [ $good['success'], $good['status'], $good['run']['runner'] ] );
-			foreach ( [ 'text', [], [ 'status' => 'ok' ] ] as $wrong ) {
+			foreach ( [ 'text', [], [ 'status' => 'ok' ], [ 'status' => 'failed', 'error' => [ 'code' => 'x' ] ], [ 'status' => 'failed', 'diagnostics' => [ 'text' ] ] ] as $wrong ) {
 				$t->error( 'wp_codebox_wordpress_workload_provider_invalid_result', 502, $with( $wrong ) );
 			}
 			$t->error( 'cloud_down', 502, $with( new WP_Error( 'cloud_down', 'Down' ) ) );

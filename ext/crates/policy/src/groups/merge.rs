@@ -70,6 +70,8 @@ pub(super) fn merge_task(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     input.extend(own);
+    // Adds the defaults of the shared fields.
+    let mut input = normalise_task(input)?;
     input.insert("sandbox_session_id".to_owned(), session.into());
     Ok(input)
 }
@@ -84,6 +86,22 @@ mod tests {
             panic!()
         };
         merge_task(&shared, &task, "s:0").map(Value::Object)
+    }
+
+    #[test]
+    fn shared_structured_artifacts_get_their_defaults_and_invalid_ones_are_refused() {
+        let row = |row: Value| json!({"structured_artifacts": [row]});
+        let found = merged(
+            row(json!({"name": "a", "type": "b", "payload": 1})),
+            json!("mend"),
+        );
+        assert_eq!(
+            found.unwrap()["structured_artifacts"],
+            json!([{"name": "a", "type": "b", "payload": 1, "metadata": {},
+                "schema": "wp-codebox/structured-artifact/v1",
+                "provenance": {"direction": "input"}}])
+        );
+        assert!(merged(row(json!({"name": "a"})), json!("mend")).is_err());
     }
 
     /// [`TOGETHER`] lists the sets: a task that has one field of a set inherits no field of that

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Members of `task-input/v1` beside schema, version and goal.
 const MEMBERS: &[(&str, Member)] = &[
-    ("target", Member::Object),
+    ("target", Member::Target),
     ("allowed_tools", Member::Texts),
     ("expected_artifacts", Member::Texts),
     ("structured_artifacts", Member::Rows),
@@ -17,9 +17,14 @@ const MEMBERS: &[(&str, Member)] = &[
     ("context", Member::Object),
 ];
 
+/// Members of `target` whose values are texts; a caller may give a number, such as that of an issue.
+const TARGET_TEXTS: &[&str] = &["kind", "ref", "path", "url"];
+
 #[derive(Debug, Clone, Copy)]
 enum Member {
     Object,
+    /// An object in which the members [`TARGET_TEXTS`] are texts.
+    Target,
     Texts,
     Rows,
 }
@@ -27,7 +32,7 @@ enum Member {
 impl Member {
     fn fits(self, value: &Value) -> bool {
         match (self, value) {
-            (Member::Object, value) => value.is_object(),
+            (Member::Object | Member::Target, value) => value.is_object(),
             (Member::Texts, Value::Array(items)) => items.iter().all(Value::is_string),
             (Member::Rows, Value::Array(items)) => items.iter().all(Value::is_object),
             (Member::Texts | Member::Rows, _) => false,
@@ -36,8 +41,21 @@ impl Member {
 
     fn empty(self) -> Value {
         match self {
-            Member::Object => json!({}),
+            Member::Object | Member::Target => json!({}),
             Member::Texts | Member::Rows => json!([]),
+        }
+    }
+}
+
+/// Turns numbers into texts in the members that must be texts, and removes values of other types.
+fn keep_texts(target: &mut Map<String, Value>) {
+    for name in TARGET_TEXTS {
+        match target.get_mut(*name) {
+            Some(value @ Value::Number(_)) => *value = value.to_string().into(),
+            None | Some(Value::String(_)) => {}
+            Some(_) => {
+                target.shift_remove(*name);
+            }
         }
     }
 }
@@ -57,7 +75,10 @@ pub fn task_document(input: &Map<String, Value>, task: &Map<String, Value>) -> V
     ]);
     for (name, member) in MEMBERS {
         let known = [task, input].into_iter().find_map(|from| given(from, name));
-        let value = known.filter(|value| member.fits(value)).cloned();
+        let mut value = known.filter(|value| member.fits(value)).cloned();
+        if let (Member::Target, Some(Value::Object(target))) = (member, &mut value) {
+            keep_texts(target);
+        }
         document.insert((*name).to_owned(), value.unwrap_or_else(|| member.empty()));
     }
     for name in ["staged_files", "agent_bundles"] {

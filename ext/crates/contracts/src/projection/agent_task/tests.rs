@@ -236,6 +236,16 @@ fn agent_task_row_contains_the_results_of_its_run_and_the_bundle_path_in_an_obje
 }
 
 #[test]
+fn known_members_of_the_target_are_texts_in_the_task_document() {
+    let target = json!({"kind": "issue", "ref": 42, "path": null, "url": ["x"], "own": {"a": 1}});
+    let document = task_document(&map(json!({"target": target})), &Map::new());
+    assert_eq!(
+        document["target"],
+        json!({"kind": "issue", "ref": "42", "own": {"a": 1}})
+    );
+}
+
+#[test]
 fn started_task_has_a_session_that_is_ready() {
     let input = map(json!({"session_id": "c-1", "goal": "g"}));
     let started = agent_task_started(&input, &Map::new(), "run_1", "6.9");
