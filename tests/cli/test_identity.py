@@ -627,7 +627,7 @@ def test_identity_auto_shares_the_uid_when_over_5000_files_would_be_copied(bench
         must(identity(user.agent("true", source=source).expect(0))["enforced"] == "enforced", "the control")
 
 
-def test_without_subordinate_ids_the_guest_uid_is_shared_and_the_report_says_why(bench):
+def test_without_usable_subordinate_ids_the_guest_uid_is_shared_and_the_report_says_why(bench):
     nothing = "no common ids for this user"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):

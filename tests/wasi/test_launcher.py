@@ -144,7 +144,7 @@ def probe(tools, wrapper, port, secret):
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_native_probe_reaches_secret_socket_and_files_only_without_the_launcher(environment, bench, user):
+def test_native_probe_reaches_a_secret_a_socket_and_files_outside_its_directory_only_without_the_launcher(environment, bench, user):
     with host(environment, bench, user, RUNNER) as tools, socket.create_server(("127.0.0.1", 0)) as listener:
         tools.add("code.probe", MODULE)
         # As root the probe reads the file that only root can read; another user has no such file.

@@ -94,7 +94,7 @@ fn probe(kind: OuterSandboxKind) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn native_probe_reaches_secret_socket_and_files_only_without_a_wrapper() {
+fn native_probe_reaches_a_secret_a_socket_and_files_outside_its_directory_only_without_a_wrapper() {
     let bare = probe(OuterSandboxKind::None);
     for (what, how) in &bare {
         assert_eq!(how, "yes", "control: {what}");
