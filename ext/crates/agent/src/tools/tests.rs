@@ -850,8 +850,7 @@ fn call_of_a_tool_that_is_not_allowed_is_denied_and_executes_nothing() {
 }
 
 #[test]
-fn terminal_tool_returns_exit_code_and_shortened_output_refuses_bad_arguments_and_test_tool_counts_passed_checks()
- {
+fn terminal_tool_returns_exit_code_and_shortened_output_and_test_tool_counts_passed_checks() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(
@@ -1000,8 +999,7 @@ fn wasi_tool_gets_its_arguments_and_the_mounts_that_its_definition_allows() {
 }
 
 #[test]
-fn exit_status_of_a_wasi_tool_is_part_of_the_answer_and_a_wasi_tool_that_cannot_run_fails_the_call()
-{
+fn exit_status_of_a_wasi_tool_is_answered_and_a_wasi_tool_that_cannot_run_fails_the_call() {
     let error = r#"{"code":"wp_codebox_wasi_fuel_exhausted","message":"out of fuel"}"#;
     let fuel = format!("echo noise >&2; echo '{error}' >&2; exit 125");
     let scripts = [

@@ -170,8 +170,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn system_prompt_has_mounts_and_tools_and_first_message_has_the_task_and_quoted_project_notes()
-    {
+    fn system_prompt_has_mounts_and_tools_and_first_message_task_and_quoted_notes() {
         let mut task = TaskInput::new("Fix the settings save");
         task.target = json!({"kind": "plugin", "path": "/workspace/p"})
             .as_object()

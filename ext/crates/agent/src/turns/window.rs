@@ -301,8 +301,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn token_estimate_follows_the_providers_counts_within_bounds_and_a_too_long_request_lowers_the_limit()
-     {
+    fn token_estimate_follows_the_providers_counts_within_bounds_and_a_refusal_lowers_the_limit() {
         let mut window = Window::new(8_000, 1_000);
         assert_eq!((window.limit(), window.tokens(4_000)), (6_000, 1_000));
         window.learn(4_000, 1_500);

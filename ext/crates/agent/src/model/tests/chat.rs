@@ -273,8 +273,7 @@ fn provider_specific_values_of_a_tool_call_are_sent_back_to_the_provider() {
 }
 
 #[test]
-fn finish_reasons_length_and_content_filter_and_a_refusal_set_the_stop_reason_and_an_unknown_one_is_a_normal_end()
- {
+fn finish_reasons_tell_length_limit_filter_and_refusal_from_a_normal_end() {
     for (finish, stop) in [
         ("length", StopReason::Length),
         ("content_filter", StopReason::Filtered),
