@@ -85,11 +85,12 @@ fn meter_reports_an_oom_kill_that_happens_after_the_creation_of_the_meter() {
     let meter = group.meter();
     let take = |mib: u32| {
         // The child waits for a line on standard input, so that it is a member before it allocates
-        // memory.
+        // memory. Then it uses 200 ms of CPU time: cgroup v1 tells user from system time by what
+        // runs at each tick of the kernel's clock, so a few milliseconds may count as none.
         let mut child = Command::new("php")
             .args(["-n", "-d", "memory_limit=-1", "-r"])
             .arg(format!(
-                "fgets(STDIN); $x = str_repeat('x', {mib} << 20); usleep(150000);"
+                "fgets(STDIN); $x = str_repeat('x', {mib} << 20); do {{ $u = getrusage(); }} while ($u['ru_utime.tv_sec'] === 0 && $u['ru_utime.tv_usec'] < 200000);"
             ))
             .stdin(Stdio::piped())
             .spawn()
