@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4dcc270a47f6536ee77de330657df0ef107eb7ae34306d3d4287392caf2bc419',
+	'contract_digest' => '0fd5ca138372b3af23a7d863621068d6728bfcbcd7bcc5e8eb0f11c6fbf2307f',
 ];

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Apply;
 
 use WP_Error;
+use WPCodebox\DirectApply\DirectApply;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
@@ -23,6 +24,10 @@ defined( 'ABSPATH' ) || exit;
 final class ApplyResult {
 
 	private const SCHEMA = 'wp-codebox/apply-result/v1';
+	/** Optional members that are texts. */
+	private const TEXTS = [ 'commit', 'commit_url', 'pr_url', 'branch', 'message' ];
+	/** Members that only direct apply has. */
+	private const DIRECT = [ 'health', 'conflicts' ];
 
 	/**
 	 * Validates the value that the filter returned.
@@ -56,7 +61,20 @@ final class ApplyResult {
 				[ 'faults' => $faults ]
 			);
 		}
-		return $answer;
+		return $this->fitting( $answer );
+	}
+
+	/**
+	 * Returns the result without optional members that do not have their type, such as `pr_url` null: the change is applied, so
+	 * they must not make the answer of the ability invalid.
+	 *
+	 * @param array<string, mixed> $answer Result without faults.
+	 * @return array<string, mixed>
+	 */
+	private function fitting( array $answer ): array {
+		$texts   = array_filter( array_intersect_key( $answer, array_flip( self::TEXTS ) ), 'is_string' );
+		$removed = [ ...self::TEXTS, ...( DirectApply::ADAPTER === $answer['adapter'] ? [] : self::DIRECT ) ];
+		return array_diff_key( $answer, array_flip( $removed ) ) + $texts;
 	}
 
 	/**
@@ -78,7 +96,7 @@ final class ApplyResult {
 			}
 		}
 		$target = $answer['target'] ?? null;
-		if ( ! is_object( $target ) && ( ! is_array( $target ) || [] === $target || array_is_list( $target ) ) ) {
+		if ( [] === (array) $target || ! is_object( $target ) && ( ! is_array( $target ) || array_is_list( $target ) ) ) {
 			$faults[] = __( '"target" is not an object', 'codebox' );
 		}
 		$files = $answer['applied_files'] ?? null;

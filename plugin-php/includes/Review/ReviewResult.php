@@ -59,7 +59,8 @@ final class ReviewResult {
 				[ 'faults' => $faults ]
 			);
 		}
-		return [ 'schema' => self::SCHEMA ] + $answer;
+		// The decision has taken effect, so a message that is no text must not make later answers invalid.
+		return [ 'schema' => self::SCHEMA ] + ( is_string( $answer['message'] ?? '' ) ? $answer : array_diff_key( $answer, [ 'message' => 1 ] ) );
 	}
 
 	/**

@@ -159,6 +159,12 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer( $applied, $reject ) );
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer( [ 'applied_files' => [ '/etc/passwd' ] ] + $applied, $approve ) );
 			$t->same( [ $file ], $t->ok( $answer( $applied, $approve ) )['result']['applied_files'], 'positive control' );
+			// Optional members of another type are left out: they make neither this answer nor a later one invalid.
+			$odd = $t->ok( $answer( $applied + [ 'pr_url' => null, 'commit' => 7, 'branch' => 'main', 'health' => 'ok', 'conflicts' => 'none' ], $approve ) )['result'];
+			$t->same( [ 'branch' => 'main' ], array_intersect_key( $odd, array_flip( [ 'pr_url', 'commit', 'branch', 'health', 'conflicts' ] ) ) );
+			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer( [ 'target' => new stdClass() ] + $applied, $approve ) );
+			$t->ok( $answer( $good + [ 'message' => [ 'x' ] ], $reject ) );
+			$t->ok( $t->ability( 'inspect-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 			$failed = $t->ok( $answer( [ 'status' => 'failed' ] + $good, $reject ) );
 			$t->same( [ false, 'failure' ], [ $failed['success'], $t->audited()[0]['status'] ] );
 			$log    = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
