@@ -17,7 +17,7 @@ def files(directory):
 
 
 def worked(bench, name, environment=None):
-    """Runs an example recipe and checks document and bundle; returns answer, bundle and directory."""
+    """Runs an example recipe and checks document, bundle and the output that its metadata expects; returns answer, bundle and directory."""
     directory = os.path.join(bench.directory, f"worked-{name}")
     shutil.copytree(os.path.join(recipes.FIXTURES, name), directory)
     bench.own(directory)
@@ -119,7 +119,7 @@ def test_example_recipe_services_starts_mysql_http_and_smtp_services_and_stores_
     must([row["kind"] for row in answer.json["managedRuntimeServices"]] == ["mysql", "http", "smtp"], f"{answer.json['managedRuntimeServices']}")
 
 
-def test_example_recipe_theme_is_rendered(bench):
+def test_example_recipe_theme_switches_to_its_theme_and_renders_a_page_with_it(bench):
     worked(bench, "theme")
 
 

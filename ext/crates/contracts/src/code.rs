@@ -624,7 +624,8 @@ codes! {
     /// A host delegation (a task that the site passes to one of its plugins) has neither goal nor
     /// task.
     HostDelegationRequestInvalid = "wp_codebox_host_delegation_request_invalid", InvalidInput, 400, 1;
-    /// The source digest of a host delegation is not a SHA-256.
+    /// The `source_digest` of a host delegation (of the files that the task is about) is not a
+    /// SHA-256.
     HostDelegationSourceDigestInvalid = "wp_codebox_host_delegation_source_digest_invalid", InvalidInput, 400, 1;
     /// No plugin of the site takes host delegations.
     HostDelegationUnavailable = "wp_codebox_host_delegation_unavailable", Unavailable, 501, 1;
