@@ -356,7 +356,7 @@ def test_two_hosts_submitting_with_one_idempotency_key_at_once_get_the_bundle_of
     run = runs.pop()
     for state in hosts:
         world.verified(run, state)
-    must(world.records.stored[run] == 3, f"{world.records.stored[run]} values of the record were stored")
+    world.records.must_have_stored(run, 3)
 
 
 def test_submission_with_an_idempotency_key_in_use_on_the_same_host_is_refused_with_the_run_id(world):

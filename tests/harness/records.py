@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 
-from .checks import poll_until
+from .checks import must, poll_until
 from .nats import Client
 
 
@@ -108,6 +108,11 @@ class Records(Streams):
                 self.stored[run] = self.stored.get(run, 0) + 1
         except Exception:  # The connection is closed at the end of the test; a missing count fails it before.
             return
+
+    def must_have_stored(self, run, expected):
+        """Fails unless the record has had exactly this many values. A value can be read before its announcement arrives."""
+        poll_until(lambda: self.stored.get(run, 0), lambda count: count >= expected, what=f"{expected} values of the record of {run}")
+        must(self.stored[run] == expected, f"{self.stored[run]} values of the record of {run} were stored, not {expected}")
 
     def close(self):
         # The watching thread holds the lock of the file object until its read ends.
