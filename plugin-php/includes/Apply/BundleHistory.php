@@ -191,10 +191,11 @@ final class BundleHistory {
 	 * @return array<string, mixed>
 	 */
 	private static function row( array $record, array $touched ): array {
-		$result = (array) ( $record['result'] ?? [] );
-		$event  = (string) $record['event'];
-		$files  = [] === $touched ? array_values( (array) ( $record['approved_files'] ?? [] ) ) : $touched;
-		$row    = [
+		$result  = (array) ( $record['result'] ?? [] );
+		$event   = (string) $record['event'];
+		$files   = [] === $touched ? array_values( (array) ( $record['approved_files'] ?? [] ) ) : $touched;
+		$message = $record['reason'] ?? $result['message'] ?? $record['error']['message'] ?? '';
+		$row     = [
 			'seq'       => (int) ( $record['seq'] ?? 0 ),
 			'event'     => self::OPERATIONS[ $event ],
 			'action'    => $record['action'] ?? '',
@@ -202,10 +203,11 @@ final class BundleHistory {
 			'time'      => (string) ( $record['timestamp'] ?? '' ),
 			'who'       => array_intersect_key( (array) ( $record['requester'] ?? [] ), [ 'kind' => 1, 'id' => 1, 'login' => 1 ] ) + [ 'kind' => 'none' ],
 			'approver'  => empty( $record['approver_claimed'] ) ? '' : ( $record['approver'] ?? '' ),
-			'files'     => $files,
+			// Plugins of the site supplied some recorded values; those of another type are left out.
+			'files'     => array_values( array_filter( $files, 'is_string' ) ),
 			'adapter'   => $record['adapter'] ?? '',
 			'reference' => $result['audit_reference'] ?? $record['change'] ?? '',
-			'message'   => $record['reason'] ?? $result['message'] ?? $record['error']['message'] ?? '',
+			'message'   => is_string( $message ) ? $message : '',
 			'error'     => $record['error']['code'] ?? '',
 		];
 		return array_filter( $row, static fn( mixed $value ): bool => '' !== $value && [] !== $value );

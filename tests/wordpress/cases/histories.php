@@ -5,6 +5,9 @@
 
 declare(strict_types=1);
 
+use WPCodebox\AuditTrail;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -35,6 +38,26 @@ return static function ( Harness $t ): void {
 			$t->ok( $apply( $made, [ $files[1] ] ) );
 			$all = $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 			$t->same( [ 'applied', 'applied', [ 'apply success', 'apply success' ] ], [ $all['state'], $listed( $made ), $events( $all ) ] );
+		}
+	);
+	$t->test(
+		'history: a recorded message that is no text and files that are no paths are left out of the row',
+		static function () use ( $t, $inspect ): void {
+			$made = $t->made();
+			AuditTrail::append(
+				( new Site( new InstalledCode() ) )->id(),
+				[
+					'schema'         => 'wp-codebox/apply-audit/v1',
+					'event'          => 'review',
+					'action'         => 'reject',
+					'status'         => 'success',
+					'requester'      => [ 'kind' => 'none' ],
+					'approved_files' => [ 7, 'a.php' ],
+					'result'         => [ 'message' => [ 'x' ] ],
+				] + array_intersect_key( $made, [ 'artifact_id' => 1 ] ) + [ 'run_id' => $made['run']['run_id'] ]
+			);
+			$row = $inspect( $made )['history'][0];
+			$t->same( [ [ 'a.php' ], false ], [ $row['files'], isset( $row['message'] ) ] );
 		}
 	);
 	$t->test(

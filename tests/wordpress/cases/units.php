@@ -185,7 +185,7 @@ return static function ( Harness $t ): void {
 				return 'accepted';
 			};
 			$t->same( 'accepted', $check( $good ) );
-			$t->same( 'accepted', $check( [ 'target' => (object) [] ] + $good ) );
+			$t->same( 'accepted', $check( [ 'target' => (object) [ 'd' => 1 ] ] + $good ) );
 			$t->same( 'wp_codebox_apply_adapter_missing 501', $check( null ) );
 			$t->same( 'own_code 418', $check( new WP_Error( 'own_code', 'no', [ 'status' => 418 ] ) ) );
 			$t->same( 'own_code 500', $check( new WP_Error( 'own_code', 'no' ) ) );
@@ -198,6 +198,7 @@ return static function ( Harness $t ): void {
 				[ 'status' => 1 ] + $good,
 				[ 'audit_reference' => '' ] + $good,
 				[ 'target' => [] ] + $good,
+				[ 'target' => (object) [] ] + $good,
 				[ 'target' => [ 'list' ] ] + $good,
 				[ 'applied_files' => 'x' ] + $good,
 				[ 'applied_files' => [ 1 ] ] + $good,
