@@ -6,10 +6,9 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorCode, WasiToolId};
@@ -40,26 +39,18 @@ struct Rig {
     runner: WasiRunner,
 }
 
-/// Writes an executable file in a child process. If this process wrote it, a process that another
-/// thread starts meanwhile would have the file open for writing, and executing it would fail with
-/// ETXTBSY.
-fn write_program(path: &Path, text: &str) {
-    let mut child = Command::new("sh")
-        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
-        .arg(path)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(text.as_bytes()).unwrap();
-    drop(input);
-    assert!(child.wait().unwrap().success());
-}
-
 fn rig() -> Rig {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("wp-codebox-wasi");
-    write_program(&program, RUNNER);
+    // A child process makes the program: if this process wrote it, a process that another thread
+    // starts meanwhile would have it open for writing, and executing it would fail with ETXTBSY.
+    let text = program.with_extension("txt");
+    fs::write(&text, RUNNER).unwrap();
+    let copy = Command::new("install")
+        .arg("-m755")
+        .args([&text, &program])
+        .status();
+    assert!(copy.unwrap().success());
     fs::write(directory.path().join("key"), "1.0-x86_64-aa\n").unwrap();
     let state = directory.path().join("state");
     fs::create_dir(&state).unwrap();

@@ -153,22 +153,6 @@ fn rig_with(allowed: &[&str]) -> Rig {
 
 /// Like [`rig_with`], with WASI tools. Each has an id, an access to files (`none`, `read` or
 /// `write`), and a shell script that replaces the runner.
-/// Writes an executable file in a child process. If this process wrote it, a process that another
-/// thread starts meanwhile would have the file open for writing, and executing it would fail with
-/// ETXTBSY.
-fn write_program(path: &Path, text: &str) {
-    let mut child = Command::new("sh")
-        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
-        .arg(path)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(text.as_bytes()).unwrap();
-    drop(input);
-    assert!(child.wait().unwrap().success());
-}
-
 fn rig_with_wasi(allowed: &[&str], wasi: &[(&str, &str, &str)]) -> Rig {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
@@ -191,7 +175,15 @@ fn rig_with_wasi(allowed: &[&str], wasi: &[(&str, &str, &str)]) -> Rig {
     let set = ToolSet::resolve(None, &allowed, host, &runtime).unwrap();
     let mounted = tools.iter().zip(wasi).map(|(tool, (id, _, script))| {
         let runner = root.join(format!("runner-{id}"));
-        write_program(&runner, &format!("#!/bin/sh\n{script}\n"));
+        // A child process makes the program: if this process wrote it, a process that another thread
+        // starts meanwhile would have it open for writing, and executing it would fail with ETXTBSY.
+        let text = runner.with_extension("txt");
+        std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let copy = Command::new("install")
+            .arg("-m755")
+            .args([&text, &runner])
+            .status();
+        assert!(copy.unwrap().success());
         GuestWasiTool {
             id: tool.id.clone(),
             runner: runner.to_str().unwrap().to_owned(),
