@@ -214,6 +214,10 @@ pub enum SpawnerReply {
         index: usize,
         /// errno, 0 on success; EINVAL: the file system does not support idmapped mounts.
         errno: i32,
+        /// Entries of `covered` on which an earlier version had left its mount on the host; the
+        /// spawner has unmounted it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        uncovered: Vec<String>,
     },
     /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below `place`,
     /// and the packet carries a detached mount of this tmpfs. The mount maps the owner of the

@@ -23,6 +23,13 @@ const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
 pub(crate) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | QUIET;
 /// Attributes of a writable mount: no set-uid programs, no device nodes.
 pub(crate) const QUIET: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+/// Argument of `mount_setattr` that changes nothing.
+const NO_CHANGE: libc::mount_attr = libc::mount_attr {
+    attr_set: 0,
+    attr_clr: 0,
+    propagation: 0,
+    userns_fd: 0,
+};
 /// Attributes of a bind-mounted device node.
 pub(crate) const DEVICE: u64 =
     libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
@@ -34,7 +41,11 @@ pub(crate) fn set_attributes(
     recursive: bool,
 ) -> Result<(), Errno> {
     let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
-    mount_setattr(mount, attributes, 0, flags)
+    let attributes = libc::mount_attr {
+        attr_set: attributes,
+        ..NO_CHANGE
+    };
+    mount_setattr(mount, &attributes, flags)
 }
 
 /// Sets attributes on a mount that is not attached yet and on all mounts below it, and maps file
@@ -46,22 +57,19 @@ pub(crate) fn set_idmap(
     mapping: BorrowedFd<'_>,
 ) -> Result<(), Errno> {
     let mapping = u64::try_from(mapping.as_raw_fd()).map_err(|_| Errno::BADF)?;
-    let attributes = attributes | libc::MOUNT_ATTR_IDMAP;
-    mount_setattr(mount, attributes, mapping, libc::AT_RECURSIVE)
+    let attributes = libc::mount_attr {
+        attr_set: attributes | libc::MOUNT_ATTR_IDMAP,
+        userns_fd: mapping,
+        ..NO_CHANGE
+    };
+    mount_setattr(mount, &attributes, libc::AT_RECURSIVE)
 }
 
 fn mount_setattr(
     mount: BorrowedFd<'_>,
-    attributes: u64,
-    userns_fd: u64,
+    attributes: &libc::mount_attr,
     flags: libc::c_int,
 ) -> Result<(), Errno> {
-    let attributes = libc::mount_attr {
-        attr_set: attributes,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd,
-    };
     let flags = flags | libc::AT_EMPTY_PATH;
     // SAFETY: the path is an empty NUL-terminated string, the structure is valid for reading
     // and its size is passed.
@@ -71,7 +79,7 @@ fn mount_setattr(
             mount.as_raw_fd(),
             c"".as_ptr(),
             flags,
-            &raw const attributes,
+            &raw const *attributes,
             size_of::<libc::mount_attr>(),
         )
     };
@@ -105,14 +113,33 @@ pub(crate) fn new_mount(
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Returns a copy of the mount at a descriptor and of all mounts below it, not attached yet.
+/// Returns a copy of the mount at a descriptor and of all mounts below it, private and not attached
+/// yet.
 pub(crate) fn clone_tree(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    open_tree(source, c"", CLONE | OpenTreeFlags::AT_RECURSIVE)
+    private_clone(source, OpenTreeFlags::AT_RECURSIVE, libc::AT_RECURSIVE)
 }
 
-/// Returns a copy of the mount at a descriptor, without the mounts below it, not attached yet.
+/// Returns a copy of the mount at a descriptor, without the mounts below it, private and not
+/// attached yet.
 pub(crate) fn clone_of(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    open_tree(source, c"", CLONE)
+    private_clone(source, OpenTreeFlags::empty(), 0)
+}
+
+/// Clones a mount and takes the clone out of the source's peer group. The clone of a shared mount
+/// is in that group, also when it is attached in a mount namespace whose other mounts are private:
+/// a mount on the clone would then appear on the host.
+fn private_clone(
+    source: BorrowedFd<'_>,
+    depth: OpenTreeFlags,
+    flags: libc::c_int,
+) -> Result<OwnedFd, Errno> {
+    let clone = open_tree(source, c"", CLONE | depth)?;
+    let private = libc::mount_attr {
+        propagation: libc::MS_PRIVATE,
+        ..NO_CHANGE
+    };
+    mount_setattr(clone.as_fd(), &private, flags)?;
+    Ok(clone)
 }
 
 /// Attaches a mount at the directory or file to which the descriptor `target` refers.

@@ -6,6 +6,7 @@
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
 use rustix::fd::AsRawFd;
+use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
@@ -28,7 +29,7 @@ pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
 /// the other four is an error for the guest of a run; a self-test records it as a shortfall (a
 /// missing mechanism) and continues.
 pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
-    unshare(UnshareFlags::NEWNS, "mount namespace")?;
+    unshare_mounts(UnshareFlags::empty(), "mount namespace")?;
     unshare(UnshareFlags::NEWPID, "pid namespace")?;
     for (flag, name) in [
         (UnshareFlags::NEWNET, "network namespace"),
@@ -41,7 +42,17 @@ pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Moves this process into new namespaces of the kinds in `flag`.
+/// Moves this process into a new mount namespace, together with new namespaces of the kinds in
+/// `others`, and takes all its mounts out of the host's peer groups. So nothing that is mounted
+/// from then on appears on the host, where systemd makes `/` shared.
+pub(crate) fn unshare_mounts(others: UnshareFlags, name: &str) -> Result<(), Failure> {
+    unshare(UnshareFlags::NEWNS | others, name)?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).at(Step::Propagation, "private")
+}
+
+/// Moves this process into new namespaces of the kinds in `flag`; not for mount namespaces, see
+/// [`unshare_mounts`].
 pub(crate) fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
     // SAFETY: none of the flags used here shares or unshares the descriptor table, and this
     // process has a single thread.

@@ -14,7 +14,7 @@ use crate::mounting::{
 };
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, chmodat, fchmod, mkdirat, openat, symlinkat};
-use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use std::fs::File;
 use std::io::Write;
 use wp_codebox_contracts::{
@@ -82,8 +82,6 @@ pub(crate) struct Built {
 
 /// Builds the root of `plan` and makes it this process's root directory.
 pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).at(Step::Propagation, "private")?;
     let opened = plan
         .mounts
         .iter()

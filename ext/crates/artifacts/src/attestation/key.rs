@@ -33,6 +33,11 @@ pub enum KeyError {
         #[source]
         source: Errno,
     },
+    /// A mount covers the directory of the key.
+    #[error(
+        "a mount covers keys/ in the state directory, so the host's signing key cannot be read; unmount it as root with `umount STATE_DIRECTORY/keys`. A run that root starts does so itself if an earlier version of WP Codebox left the mount there"
+    )]
+    Covered,
     /// The key file is not a regular file, has permissions for other users, or has more than one
     /// hard link.
     #[error(
@@ -59,7 +64,9 @@ impl KeyError {
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
-            Self::Io { .. } | Self::Exposed | Self::Damaged => ErrorCode::StateDirInvalid,
+            Self::Io { .. } | Self::Covered | Self::Exposed | Self::Damaged => {
+                ErrorCode::StateDirInvalid
+            }
             Self::Missing => ErrorCode::ConfigInvalid,
             Self::PublicMalformed => ErrorCode::InputInvalid,
         }
@@ -151,6 +158,7 @@ impl HostKey {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Err(KeyError::Missing),
             Err(Errno::LOOP | Errno::INVAL) => return Err(KeyError::Exposed),
+            Err(Errno::XDEV) => return Err(KeyError::Covered),
             Err(source) => return Err(io("opened", source)),
         };
         if stat.st_mode & 0o077 != 0 || stat.st_nlink != 1 {

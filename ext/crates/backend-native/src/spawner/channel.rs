@@ -22,6 +22,19 @@ pub(super) struct SpawnerChannel {
     ends: BTreeMap<i32, ProcessEnd>,
 }
 
+/// What a spawner reports when it is ready.
+#[derive(Debug)]
+pub(super) struct ReadySpawner {
+    /// Kernel uid and gid of its guests.
+    pub(super) id: u32,
+    /// Result for each host directory, in the order of the request.
+    pub(super) states: Vec<ViewState>,
+    /// Mount of the store (the tmpfs for copies), if the spawner has one.
+    pub(super) store: Option<OwnedFd>,
+    /// Host directories from which the spawner removed a mount that an earlier version left there.
+    pub(super) removed: Vec<String>,
+}
+
 impl SpawnerChannel {
     pub(super) fn new(channel: Channel) -> Self {
         Self {
@@ -50,18 +63,23 @@ impl SpawnerChannel {
     }
 
     /// Reads replies until the spawner is ready; a spawner started by root has dropped root by
-    /// then. Returns the guest id, the result for each host directory in the order of `spec.views`,
-    /// and the mount of the store (the tmpfs for copies) if the spawner has one.
+    /// then.
     pub(super) fn ready(
         &mut self,
         spec: &SpawnerRequestSpec<'_>,
         until: Instant,
-    ) -> Result<(u32, Vec<ViewState>, Option<OwnedFd>), SpawnerError> {
-        let mut states = Vec::new();
+    ) -> Result<ReadySpawner, SpawnerError> {
+        let (mut states, mut removed) = (Vec::new(), Vec::new());
         loop {
             let (reply, mut fds) = self.receive(until).map_err(host("reading a reply"))?;
             match reply {
-                SpawnerReply::View { index, errno } if index == states.len() => {
+                SpawnerReply::View {
+                    index,
+                    errno,
+                    uncovered,
+                } if index == states.len() => {
+                    let view = spec.views.get(index).map_or("", |view| &view.path);
+                    removed.extend(uncovered.iter().map(|name| format!("{view}/{name}")));
                     states.push(match (errno, fds.pop()) {
                         (0, None) => ViewState::Shown,
                         (0, Some(mount)) => ViewState::ShownWith(mount),
@@ -69,7 +87,12 @@ impl SpawnerChannel {
                     });
                 }
                 SpawnerReply::Ready { id } if states.len() == spec.views.len() => {
-                    return Ok((id, states, fds.pop()));
+                    return Ok(ReadySpawner {
+                        id,
+                        states,
+                        store: fds.pop(),
+                        removed,
+                    });
                 }
                 SpawnerReply::Failed { step, errno, .. }
                     if step == "guest_ids" && errno == libc::EAGAIN =>

@@ -102,6 +102,7 @@ pub struct Spawner {
     /// Host paths, each with the path under which launchers find the directory.
     places: Vec<(String, String)>,
     store: Option<GuestStore>,
+    removed: Vec<String>,
 }
 
 impl Spawner {
@@ -151,11 +152,11 @@ impl Spawner {
                 .map_err(|_| host("sending a directory")(broken()))?;
         }
         let mut channel = SpawnerChannel::new(channel);
-        let (id, states, store) = channel.ready(&spec, until)?;
+        let ready = channel.ready(&spec, until)?;
         let places = spec
             .views
             .iter()
-            .zip(&states)
+            .zip(&ready.states)
             .filter(|(_, state)| !matches!(state, ViewState::Refused(_)))
             .map(|(view, _)| (view.path.clone(), format!("{VIEW_DIRECTORY}/{}", view.name)))
             .collect();
@@ -163,17 +164,25 @@ impl Spawner {
             channel: Mutex::new(channel),
             process: Mutex::new(process),
             lifetime: Mutex::new(Some(lifetime)),
-            id,
+            id: ready.id,
             places,
-            store: store.map(|mount| GuestStore::new(mount, place)),
+            store: ready.store.map(|mount| GuestStore::new(mount, place)),
+            removed: ready.removed,
         };
-        Ok((spawner, states))
+        Ok((spawner, ready.states))
     }
 
     /// Returns the number that is both kernel uid and kernel gid of this spawner's guests.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Returns the host directories from which the spawner removed a mount that an earlier version
+    /// had left there. Such a mount hides the directory from every process of the host.
+    #[must_use]
+    pub fn removed_mounts(&self) -> &[String] {
+        &self.removed
     }
 
     fn channel(&self) -> MutexGuard<'_, SpawnerChannel> {

@@ -5,7 +5,7 @@
 //! runs `newuidmap` and `newgidmap`, which check /etc/subuid and /etc/subgid.
 
 use crate::error::{At, Failure, Step};
-use crate::namespaces::unshare;
+use crate::namespaces::{unshare, unshare_mounts};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -134,7 +134,7 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
     drop(entered);
     // Create both namespaces in one call: the mount namespace must belong to the new user
     // namespace.
-    let inside = unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS, "spawner");
+    let inside = unshare_mounts(UnshareFlags::NEWUSER, "spawner");
     if inside.is_ok() {
         let _ = rustix::io::write(&enter, b"1");
     }

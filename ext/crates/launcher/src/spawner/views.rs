@@ -8,11 +8,11 @@
 use super::user_namespace;
 use crate::channel::Channel;
 use crate::error::{At, Failure, Step};
-use crate::mounting::{QUIET, READ_ONLY, attach, clone_of, clone_tree, new_mount, set_idmap};
+use crate::mounting::{QUIET, READ_ONLY, attach, clone_of, clone_tree, link, new_mount, set_idmap};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstat, fstatfs, fstatvfs, mkdirat, openat};
 use rustix::io::Errno;
-use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
+use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use rustix::thread::UnshareFlags;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -50,6 +50,12 @@ pub(super) fn prepare(
     let mut mappings = Mappings::default();
     let mut mounts = Vec::new();
     for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
+        let mut uncovered = Vec::new();
+        for name in &view.covered {
+            if remove_leaked_covers(source, name).at(Step::View, name)? {
+                uncovered.push(name.clone());
+            }
+        }
         // Only the state directory is writable. Its subdirectories may be separate file systems, so
         // the copy includes the mounts below it. Of any other directory only its own mount is
         // copied: guests see it through an overlay, which does not show the mounts below it either.
@@ -69,17 +75,17 @@ pub(super) fn prepare(
             Ok(mount) if view.owner == plan.owner => Ok((mount, None)),
             Ok(mount) => shown(plan.owner)?.map(|theirs| (mount, Some(theirs))),
         };
-        let (mount, errno) = match both {
-            Ok((mount, theirs)) => {
-                let fds: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();
-                channel.send_with(&SpawnerReply::View { index, errno: 0 }, &fds)?;
-                (Some(mount), 0)
-            }
-            Err(errno) => (None, errno.raw_os_error()),
+        let (mount, theirs, errno) = match both {
+            Ok((mount, theirs)) => (Some(mount), theirs, 0),
+            Err(errno) => (None, None, errno.raw_os_error()),
         };
-        if errno != 0 {
-            channel.send(&SpawnerReply::View { index, errno })?;
-        }
+        let reply = SpawnerReply::View {
+            index,
+            errno,
+            uncovered,
+        };
+        let fds: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();
+        channel.send_with(&reply, &fds)?;
         mounts.push(mount);
     }
     attach_all(plan, &mounts)
@@ -88,7 +94,7 @@ pub(super) fn prepare(
 /// Attaches the mounts for launchers in a private mount namespace.
 fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
+    crate::namespaces::unshare_mounts(UnshareFlags::empty(), "mount namespace")?;
     make_place(&plan.place)?;
     let place = cover_place(&plan.place)?;
     for (view, mount) in plan.views.iter().zip(mounts) {
@@ -113,10 +119,9 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
     Ok(())
 }
 
-/// Mounts an empty tmpfs over a directory, visible in this mount namespace only.
+/// Mounts an empty tmpfs over a directory. This mount namespace is one of
+/// [`crate::namespaces::unshare_mounts`], so no other one shows the tmpfs.
 pub(super) fn cover_place(path: &str) -> Result<OwnedFd, Failure> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).at(Step::Propagation, "private")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let base = rustix::fs::open(path, flags, Mode::empty()).at(Step::View, "view directory")?;
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -141,15 +146,53 @@ pub(super) fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure>
         .at(Step::View, name)
 }
 
+/// Size in bytes and mode of the empty tmpfs that covers a directory.
+const COVER: (u64, u32) = (4096, 0o555);
+
 fn cover(point: &OwnedFd) -> Result<(), Failure> {
+    let (size, mode) = (COVER.0.to_string(), format!("{:04o}", COVER.1));
     let empty = new_mount(
         "tmpfs",
-        &[("size", "4k"), ("mode", "0555")],
+        &[("size", &size), ("mode", &mode)],
         &[],
         MountAttrFlags::MOUNT_ATTR_RDONLY,
     )
     .at(Step::View, "empty mount")?;
     attach(empty.as_fd(), point.as_fd()).at(Step::View, "empty mount")
+}
+
+/// Unmounts covers that an earlier version left on the host's directory `name`, and returns whether
+/// there was one. Where `/` is shared, each of its runs left one: its clones were in the host's peer
+/// group. Any other mount stays.
+fn remove_leaked_covers(parent: &OwnedFd, name: &str) -> Result<bool, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut found = false;
+    loop {
+        let point = match openat(parent, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(found),
+            opened => opened?,
+        };
+        if !is_cover(parent, &point)? {
+            return Ok(found);
+        }
+        // The path leads to the root of the topmost mount there, which `point` keeps busy.
+        unmount(link(&point), UnmountFlags::DETACH)?;
+        found = true;
+    }
+}
+
+/// Returns whether a directory is the root of an empty read-only tmpfs of root with the size and
+/// mode of a cover, mounted over an entry of `parent`.
+fn is_cover(parent: &OwnedFd, point: &OwnedFd) -> Result<bool, Errno> {
+    let (stat, above) = (fstat(point)?, fstat(parent)?);
+    let system = fstatfs(point)?;
+    let read_only = fstatvfs(point)?.f_flag.contains(StatVfsMountFlags::RDONLY);
+    let size = u64::try_from(system.f_bsize).unwrap_or(0) * system.f_blocks;
+    Ok(stat.st_dev != above.st_dev
+        && system.f_type == libc::TMPFS_MAGIC
+        && read_only
+        && system.f_bfree == system.f_blocks
+        && (size, stat.st_mode & 0o7777, stat.st_uid) == (COVER.0, COVER.1, 0))
 }
 
 /// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3): every guest's scratch

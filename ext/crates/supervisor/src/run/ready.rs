@@ -49,6 +49,11 @@ pub(super) fn ready<'a>(
     let records = run_dir.path().join("scratch/outer-sandbox");
     let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
     recorder.evidence.notices.extend(outer.notices);
+    let spawner = prepared.identity.spawner();
+    let removed = spawner.iter().flat_map(|spawner| spawner.removed_mounts());
+    recorder.evidence.notices.extend(removed.map(|directory| {
+        format!("an earlier version of WP Codebox had left an empty mount over {directory}, which made the state directory unusable; this run removed it")
+    }));
     let level = level::choose_level(&prepared.policy, || {
         level::tested(&prepared.request, &outer.sandbox)
     })?;
