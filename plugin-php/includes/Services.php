@@ -69,7 +69,6 @@ use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\ParentTools;
 use WPCodebox\Run\RequestBuilder;
-use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
@@ -113,6 +112,8 @@ final class Services {
 	public readonly BatchService $batches;
 	/** Runs several agent tasks (workers) in parallel. */
 	public readonly FanoutService $fanouts;
+	/** Decides which runs and bundles a caller may see. */
+	public readonly Access $access;
 	/** Lists, reads and cancels runs. */
 	public readonly RunRegistry $registry;
 	/** Reads and discards artifact bundles. */
@@ -183,7 +184,8 @@ final class Services {
 		$targets         = new ApplyTargets( $this->code, $this->site );
 		$paths           = new HostPath( $this->site );
 		$this->audit     = new AuditLog( $gate, $this->site );
-		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit, new BundleHistory( $this->site ), $this->settings );
+		$root            = new ArtifactsRoot( $this->site );
+		$this->artifacts = new ArtifactService( $gate, $this->site, $root, $audit, new BundleHistory( $this->site ), $this->settings );
 		$envelope        = new RunEnvelope();
 		$connectors        = new Connectors();
 		$this->inheritance = new Inheritance( $connectors );
@@ -191,7 +193,7 @@ final class Services {
 		$models            = new ModelChoice( $this->settings, $this->providers, $connectors, new ProviderCredentials( $connectors ) );
 		$parent_tools      = new ParentTools( $audit );
 		$capabilities      = new Capabilities();
-		$access            = new RunAccess( $capabilities );
+		$this->access      = new Access( $gate, $this->site, $root, $capabilities );
 		$requests          = new RequestBuilder(
 			$this->site,
 			new MountPlan( $this->code ),
@@ -202,7 +204,7 @@ final class Services {
 			$parent_tools,
 			new SecretChoice(),
 			new TaskLimits( $this->settings ),
-			new EarlierBundle( $this->site, $access ),
+			new EarlierBundle( $this->access ),
 			new TaskInput( $schemas, $this->settings ),
 			new StagedFiles( $this->site ),
 			$this->settings
@@ -211,7 +213,7 @@ final class Services {
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->settings, $capabilities );
-		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
+		$this->registry  = new RunRegistry( $gate, $this->site, $this->access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$sensitive       = new SensitiveFiles();
 		$health          = new HealthCheck( $this->settings );
@@ -223,7 +225,7 @@ final class Services {
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit, $this->callers );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
 		$this->downloads = new DownloadService( $this->artifacts, $paths, $this->site, $audit );
-		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $this->access, $audit );
 		$source          = new ConnectorSource( $this->inheritance );
 		$secrets         = new ActiveSecrets();
 		$this->bridge    = new ProviderBridge( $secrets, new BridgeAuthentication( $secrets ) );
@@ -244,7 +246,7 @@ final class Services {
 		$this->browser_files   = new PrivateFiles( $directory, $this->site->id() );
 		$this->browser_runtime = new RuntimeInstall( $runtime );
 		$writer                = new ArchiveWriter( $this->browser_files );
-		$bundles               = new BundleSeed( $this->artifacts, $targets, $this->site, $this->browser_files );
+		$bundles               = new BundleSeed( $this->access, $this->artifacts, $targets, $this->site, $this->browser_files );
 		$assets                = new SiteAssets( $runtime, BrowserHost::of_site(), new CoreArchive( $directory, $this->browser_files, $writer ), new SeedArchives( $this->code, $writer, $bundles ), $this->browser_files );
 		$this->browser         = new BrowserServices( $schemas, $this->code, $this->callers, $this->inheritance, $this->delegations, $capabilities, new SessionAudit( $gate, $audit ), $assets );
 

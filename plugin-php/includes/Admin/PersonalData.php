@@ -16,6 +16,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Runs;
+use WPCodebox\Requester;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -173,7 +174,7 @@ final class PersonalData {
 		$next  = $from + self::PAGE;
 		return [
 			array_values( array_filter( $audit['records'], fn( array $record ): bool => $this->names( $record, $user ) ) ),
-			array_values( array_filter( $runs['runs'], fn( array $run ): bool => $this->is_user( $run['provenance']['requester'] ?? null, $user ) ) ),
+			array_values( array_filter( $runs['runs'], static fn( array $run ): bool => Requester::is_user( $run['provenance']['requester'] ?? null, $user->ID ) ) ),
 			$next >= $audit['total'] && $next >= $runs['total'],
 		];
 	}
@@ -186,18 +187,8 @@ final class PersonalData {
 	 */
 	private function names( array $record, WP_User $user ): bool {
 		$approver = $record['approver'] ?? null;
-		return $this->is_user( $record['requester'] ?? null, $user ) || $this->is_user( $approver, $user )
+		return Requester::is_user( $record['requester'] ?? null, $user->ID ) || Requester::is_user( $approver, $user->ID )
 			|| is_string( $approver ) && in_array( $approver, [ $user->user_login, $user->user_email ], true );
-	}
-
-	/**
-	 * Checks whether a requester, as a record stores it, is the user.
-	 *
-	 * @param mixed   $requester `{kind, id, login?}`.
-	 * @param WP_User $user      WordPress user.
-	 */
-	private function is_user( mixed $requester, WP_User $user ): bool {
-		return is_array( $requester ) && 'user' === ( $requester['kind'] ?? '' ) && $user->ID === ( $requester['id'] ?? 0 );
 	}
 
 	/**

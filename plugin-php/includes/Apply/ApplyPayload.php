@@ -14,6 +14,7 @@ use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Requester;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
@@ -164,16 +165,14 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * Fails when four eyes are required and the current user asked for the change. The requester is part of
-	 * the bundle that was just verified.
+	 * Fails when four eyes are required and the current user asked for the change, also on another site: the sites of a network
+	 * share their users. The requester is part of the bundle that was just verified.
 	 *
 	 * @param array<string, mixed> $artifact Bundle that verifies.
 	 * @throws Failure `wp_codebox_apply_own_change`.
 	 */
 	private function assert_other_user( array $artifact ): void {
-		$requester = $artifact['metadata']['provenance']['requester'] ?? null;
-		$same      = is_array( $requester ) && 'user' === ( $requester['kind'] ?? '' ) && get_current_user_id() === ( $requester['id'] ?? 0 );
-		if ( $this->settings->four_eyes() && $same && get_current_user_id() > 0 ) {
+		if ( $this->settings->four_eyes() && Requester::is_user( $artifact['metadata']['provenance']['requester'] ?? null, get_current_user_id() ) ) {
 			throw Failure::because(
 				ErrorCode::ApplyOwnChange,
 				__( 'You asked for this change, and on this site another user has to approve it.', 'codebox' ),

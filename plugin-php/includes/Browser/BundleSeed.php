@@ -10,8 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Browser;
 
 use Throwable;
+use WPCodebox\Access;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleRecord;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
@@ -25,19 +27,21 @@ use ZipArchive;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the new contents of a bundle that verifies and whose change still fits the code of this site.
+ * Reads the new contents of a bundle that the current user may see, that verifies, and whose change still fits the code of this site.
  */
 final class BundleSeed {
 
 	/**
 	 * Creates the reader with its dependencies.
 	 *
-	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param Access          $access    Decides which bundles a caller may see.
+	 * @param ArtifactService $artifacts Verifies bundles and compares them with this site.
 	 * @param ApplyTargets    $targets   Finds the code that a bundle belongs to.
 	 * @param Site            $site      Site the plugin runs on.
 	 * @param PrivateFiles    $files     Store with a directory for temporary files.
 	 */
 	public function __construct(
+		private readonly Access $access,
 		private readonly ArtifactService $artifacts,
 		private readonly ApplyTargets $targets,
 		private readonly Site $site,
@@ -50,10 +54,11 @@ final class BundleSeed {
 	 * @param string $reference Artifact id, run id, or the beginning of either.
 	 * @return array<string, array{source: string, files: array<string, string>, deleted: list<string>}> Host directory or file, new
 	 *   contents by name relative to the directory, and deleted files below `wp-content`.
-	 * @throws Failure `wp_codebox_apply_conflict` when the code of this site changed; else the error code of the failed check.
+	 * @throws Failure `wp_codebox_artifact_not_found` also for a bundle of another user, `wp_codebox_apply_conflict` when the code of this
+	 *   site changed; else the error code of the failed check.
 	 */
 	public function overlays( string $reference ): array {
-		$artifact = $this->artifacts->artifact( [ 'artifact_id' => $reference ] );
+		$artifact = BundleRecord::present( $this->access->bundle( $reference, Authority::User ) );
 		$run_id   = (string) $artifact['run_id'];
 		$changed  = ArtifactService::changed_files( $artifact );
 		if ( [] === $changed ) {

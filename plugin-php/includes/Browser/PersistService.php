@@ -145,7 +145,7 @@ final class PersistService {
 		if ( null === $session ) {
 			array_walk( $files, static fn( UploadedFile $file ) => $file->assert_document() );
 		}
-		$requester  = $this->audit->requester();
+		$requester  = $this->audit->requester() + [ 'site' => $this->site->id() ];
 		$claims     = CallerClaims::of( $input, $files );
 		$provenance = [
 			'origin'           => 'browser',

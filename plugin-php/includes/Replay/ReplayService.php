@@ -10,14 +10,15 @@ declare(strict_types=1);
 namespace WPCodebox\Replay;
 
 use Throwable;
+use WPCodebox\Access;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleRecord;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
-use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunService;
 use WPCodebox\Sentence;
 
@@ -39,7 +40,7 @@ final class ReplayService {
 	 * @param ReplayPlan      $plan       Rebuilds the task of a bundle.
 	 * @param Comparison      $comparison Compares two runs.
 	 * @param RunService      $runs       Runs tasks.
-	 * @param RunAccess       $access     Decides which runs a user may see.
+	 * @param Access          $access     Decides which bundles a caller may see.
 	 * @param AuditTrail      $audit      Audit log that records each decision.
 	 */
 	public function __construct(
@@ -49,7 +50,7 @@ final class ReplayService {
 		private readonly ReplayPlan $plan,
 		private readonly Comparison $comparison,
 		private readonly RunService $runs,
-		private readonly RunAccess $access,
+		private readonly Access $access,
 		private readonly AuditTrail $audit
 	) {}
 
@@ -67,7 +68,7 @@ final class ReplayService {
 		$this->gate->check();
 		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
 		try {
-			$original = $this->visible( $input, $authority );
+			$original = BundleRecord::present( $this->access->bundle( $record['artifact_id'], $authority ) );
 			$record   = array_intersect_key( $original, array_flip( [ 'artifact_id', 'run_id' ] ) );
 			$mounts   = $this->mounts( $original );
 			$task     = $this->plan->input( $original, $mounts, (array) ( $input['apply_target'] ?? [] ), $authority );
@@ -86,7 +87,7 @@ final class ReplayService {
 			} else {
 				$run_id = (string) $input['replay_run_id'];
 			}
-			$replay = $this->repetition( $run_id, $original );
+			$replay = $this->repetition( $run_id, $original, $authority );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'replay', $record, $thrown );
 		}
@@ -112,24 +113,6 @@ final class ReplayService {
 			'replay'      => $this->summary( $replay ),
 			'audit'       => ArtifactService::audit_reference( $audit ),
 		];
-	}
-
-	/**
-	 * Returns a bundle that the caller may see: one of the caller's own, or any with the review capability.
-	 * Every other bundle is reported as not found.
-	 *
-	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
-	 * @param Authority            $authority User or operator the call runs as.
-	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_artifact_not_found`.
-	 */
-	private function visible( array $input, Authority $authority ): array {
-		$artifact = $this->artifacts->artifact( $input );
-		if ( $this->access->sees_all( $authority ) || $this->access->owns( (array) ( $artifact['metadata'] ?? [] ) ) ) {
-			return $artifact;
-		}
-		/* translators: %s: id as given. */
-		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'You have no bundle with the id "%s"; give the complete id of one of your runs, as wp-codebox/list-runs shows it.', 'codebox' ), (string) $input['artifact_id'] ) );
 	}
 
 	/**
@@ -183,13 +166,14 @@ final class ReplayService {
 	/**
 	 * Returns the bundle of an ended replay, after checking that it replays the given bundle.
 	 *
-	 * @param string               $run_id   Run id of the replay.
-	 * @param array<string, mixed> $original Original bundle.
+	 * @param string               $run_id    Run id of the replay.
+	 * @param array<string, mixed> $original  Original bundle.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_input_invalid`.
+	 * @throws Failure `wp_codebox_artifact_not_found`, `wp_codebox_input_invalid`.
 	 */
-	private function repetition( string $run_id, array $original ): array {
-		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
+	private function repetition( string $run_id, array $original, Authority $authority ): array {
+		$replay = BundleRecord::present( $this->access->bundle( $run_id, $authority ) );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
 			throw Failure::invalid_input( __( '"replay_run_id" is not a replay of this bundle; give the run id that replay-artifact returned.', 'codebox' ) );
 		}

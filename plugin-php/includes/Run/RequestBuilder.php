@@ -15,6 +15,7 @@ use WPCodebox\Host\Site;
 use WPCodebox\Model\TaskModel;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
+use WPCodebox\Requester;
 use WPCodebox\Settings;
 use WPCodebox\SiteSeed\SiteSeeds;
 use WPCodebox\TaskInput\StagedFiles;
@@ -199,12 +200,8 @@ final class RequestBuilder {
 	 * @return array<string, mixed>
 	 */
 	private function provenance( array $input, Authority $authority ): array {
-		$nobody     = Authority::Operator === $authority ? 'operator' : 'none';
 		$provenance = [
-			'requester' => [
-				'kind' => get_current_user_id() > 0 ? 'user' : $nobody,
-				'id'   => get_current_user_id(),
-			],
+			'requester' => Requester::of_call( $this->site, $authority ),
 			'wordpress' => get_bloginfo( 'version' ),
 			'plugin'    => \WPCodebox\VERSION,
 		];

@@ -9,16 +9,15 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use WPCodebox\Access;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
-use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Exception;
 use WPCodebox\Native\Runs;
-use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -34,21 +33,19 @@ final class RunRegistry {
 	/** Fields of an ended run that the extension derives from the run's outcome. */
 	private const VERDICT = [ 'session_status', 'success', 'exit_status' ];
 
-	private const PAGE = 200;
-
 	/**
 	 * Creates the registry with its dependencies.
 	 *
 	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
 	 * @param Site          $site     Site the plugin runs on.
-	 * @param RunAccess     $access   Decides which runs a user may see.
+	 * @param Access        $access   Decides which runs a caller may see.
 	 * @param RunEnvelope   $envelope Builds result documents.
 	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly Site $site,
-		private readonly RunAccess $access,
+		private readonly Access $access,
 		private readonly RunEnvelope $envelope,
 		private readonly AuditTrail $audit
 	) {}
@@ -77,7 +74,7 @@ final class RunRegistry {
 			$total = (int) $list['total'];
 			$views = array_values( (array) $list['runs'] );
 		} else {
-			$own   = $this->own( $filter );
+			$own   = $this->access->own_runs( $filter );
 			$total = count( $own );
 			$views = array_slice( $own, $offset, $limit );
 		}
@@ -187,78 +184,7 @@ final class RunRegistry {
 		if ( '' === $reference ) {
 			throw Failure::invalid_input( __( 'No run was named; give run_id.', 'codebox' ) );
 		}
-		if ( $this->access->sees_all( $authority ) ) {
-			return $reference;
-		}
-		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/D', $reference ) ) {
-			// A prefix is searched only among the caller's own runs: a search in all runs would reveal which
-			// runs of other users exist.
-			return $this->own_reference( $reference );
-		}
-		try {
-			$view = Runs::get( $this->site->id(), $reference );
-		} catch ( Exception $exception ) {
-			if ( ErrorCode::RunNotFound->value !== $exception->errorCode ) {
-				throw $exception;
-			}
-			throw $this->missing( $reference );
-		}
-		if ( ! $this->access->owns( $view ) ) {
-			throw $this->missing( $reference );
-		}
-		return $reference;
-	}
-
-	/**
-	 * Returns the id of the caller's only run whose id starts with a prefix.
-	 *
-	 * @param string $reference Prefix of a run id.
-	 * @throws Failure When no run or several runs of the caller have the prefix.
-	 */
-	private function own_reference( string $reference ): string {
-		$found = array_filter( array_column( $this->own( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );
-		if ( [] === $found ) {
-			throw $this->missing( $reference );
-		}
-		if ( count( $found ) > 1 ) {
-			/* translators: 1: beginning of a run id, 2: number of runs. */
-			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" matches %2$d of your runs; give more of the run id.', 'codebox' ), $reference, count( $found ) ) );
-		}
-		return (string) reset( $found );
-	}
-
-	/**
-	 * Returns all runs that the current user started, newest first.
-	 *
-	 * @param array<string, mixed> $filter Filter with `status`.
-	 * @return list<array<string, mixed>>
-	 */
-	private function own( array $filter ): array {
-		$own    = [];
-		$offset = 0;
-		do {
-			$list    = Runs::list(
-				$this->site->id(),
-				$filter + [
-					'limit'  => self::PAGE,
-					'offset' => $offset,
-				]
-			);
-			// Keyed by run id, because a run that starts meanwhile shifts others to the next page.
-			$own    += array_column( array_filter( (array) $list['runs'], [ $this->access, 'owns' ] ), null, 'run_id' );
-			$offset += self::PAGE;
-		} while ( count( (array) $list['runs'] ) === self::PAGE );
-		return array_values( $own );
-	}
-
-	/**
-	 * Builds the error for a run that does not exist.
-	 *
-	 * @param string $reference Reference as the caller gave it.
-	 */
-	private function missing( string $reference ): Failure {
-		/* translators: %s: run id as given. */
-		return Failure::because( ErrorCode::RunNotFound, Sentence::of( __( 'There is no run "%s"; list the runs to see which there are.', 'codebox' ), $reference ) );
+		return $this->access->run( $reference, $authority );
 	}
 
 	/**

@@ -13,6 +13,7 @@ use WPCodebox\Authority;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Policy;
+use WPCodebox\Requester;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RunRequest;
 use WPCodebox\Run\TaskLimits;
@@ -64,10 +65,7 @@ final class WorkloadRequest {
 			'denied'     => $this->site->denied(),
 			'code_roots' => $this->site->known_roots(),
 			'provenance' => [
-				'requester' => [
-					'kind' => get_current_user_id() > 0 ? 'user' : ( Authority::Operator === $authority ? 'operator' : 'none' ),
-					'id'   => get_current_user_id(),
-				],
+				'requester' => Requester::of_call( $this->site, $authority ),
 				'wordpress' => get_bloginfo( 'version' ),
 				'plugin'    => \WPCodebox\VERSION,
 			],

@@ -428,7 +428,7 @@ return static function ( Harness $t ): void {
 				$apply = [ 'artifact_id' => $made['run_id'], 'approved_files' => [ $file ] ];
 				$t->same( [ [ $file, 'modified' ] ], array_map( static fn( array $row ): array => [ $row['path'], $row['status'] ], $made['artifact']['changed_files']['files'] ) );
 				$own   = $services();
-				$seeds = new SeedArchives( $own->code, new ArchiveWriter( $own->browser_files ), new BundleSeed( $own->artifacts, new ApplyTargets( $own->code, $own->site ), $own->site, $own->browser_files ) );
+				$seeds = new SeedArchives( $own->code, new ArchiveWriter( $own->browser_files ), new BundleSeed( $own->access, $own->artifacts, new ApplyTargets( $own->code, $own->site ), $own->site, $own->browser_files ) );
 				$rows  = $seeds->pack( [ [ 'kind' => 'bundle', 'slug' => $made['run_id'] ] ] );
 				$t->same( [ 'plugins/single.php', [] ], [ $rows[0]['target'], $rows[0]['overlay']['deleted'] ] );
 				foreach ( [ 'archive' => $code, 'overlay' => $edited ] as $part => $text ) {

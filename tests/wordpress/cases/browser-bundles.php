@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 	$files     = new PrivateFiles( new PrivateDirectory( $site ), $site->id() );
 	$writer    = new ArchiveWriter( $files );
 	$services  = new Services( new ExtensionGate( VERSION, Extension::contractDigest() ), Plugin::schemas() );
-	$seeds     = new SeedArchives( $code, $writer, new BundleSeed( $services->artifacts, new ApplyTargets( $code, $site ), $site, $files ) );
+	$seeds     = new SeedArchives( $code, $writer, new BundleSeed( $services->access, $services->artifacts, new ApplyTargets( $code, $site ), $site, $files ) );
 	$unpacked  = static function ( string $sha256 ) use ( $files, $t ): array {
 		$zip = new ZipArchive();
 		$t->same( true, $zip->open( (string) $files->path( $sha256 ) ) );

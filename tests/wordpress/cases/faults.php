@@ -5,6 +5,8 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -126,7 +128,7 @@ return static function ( Harness $t ): void {
 			}
 			$t->same( [ 'wall_clock_ms' => 40000 ], $request['limits'] );
 			$t->same( [ 'SAMPLE_ENV' => '1' ], $request['agent']['env'] );
-			$t->same( [ 'kind' => 'user', 'id' => 1 ], $request['provenance']['requester'] );
+			$t->same( [ 'kind' => 'user', 'id' => 1, 'site' => ( new Site( new InstalledCode() ) )->id() ], $request['provenance']['requester'] );
 			$t->same( [ realpath( ABSPATH ) ], [ $request['wordpress'] ] );
 			$t->true( in_array( realpath( WP_PLUGIN_DIR . '/sample' ), $request['allowed_roots'], true ), 'the plugin is not an allowed root' );
 			$t->true( ! in_array( realpath( WP_PLUGIN_DIR ), $request['allowed_roots'], true ), 'the directory of all plugins is an allowed root' );

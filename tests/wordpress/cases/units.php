@@ -6,6 +6,7 @@
 declare(strict_types=1);
 
 use WPCodebox\Apply\ApplyResult;
+use WPCodebox\Capabilities;
 use WPCodebox\Cli\Console;
 use WPCodebox\Cli\FlagList;
 use WPCodebox\Cli\Quantity;
@@ -33,6 +34,42 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'Für diesen Benutzer nicht.', 'Für diesen Benutzer nicht.' ], [ $of( null ), $of( 'Für diesen Benutzer nicht.' ) ] );
 			$t->same( [ 'Größe: [redacted], 鍵がない', '', 'a b b' ], [ $of( "Größe: K3y, 鍵がない\n" ), $of( [] ), $of( "a\x1b<b>\u{202e}b" ) ] );
 			$t->same( 200, mb_strlen( $of( str_repeat( 'ü', 300 ) ) ) );
+		}
+	);
+	$t->test(
+		'only the listed classes read runs, bundles and changes, and only abilities for reviewers use the services that return those of all users',
+		static function () use ( $t ): void {
+			$plugin = WP_PLUGIN_DIR . '/wp-codebox/';
+			$found  = [];
+			foreach ( new RegexIterator( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $plugin, FilesystemIterator::SKIP_DOTS ) ), '/\.php$/D' ) as $file ) {
+				$code = preg_replace( '#^\s*(\*|//).*$#m', '', (string) file_get_contents( (string) $file ) );
+				if ( 1 === preg_match( '/\b(Runs|Artifacts|Changes)::(get|list|events|cancel|files|diff|download|archive|export|preflight|discard|rollBack)\(/', $code ) ) {
+					$found[] = basename( (string) $file, '.php' );
+				}
+			}
+			sort( $found );
+			// What the current user may see.
+			$own = [ 'Access' ];
+			// With an id that Access returned, or of a run that the request itself started.
+			$given = [ 'BundleSeed', 'Preview', 'RunRegistry', 'RunService' ];
+			// Of all users of the site.
+			$all = [ 'ArtifactService', 'DownloadService', 'ExportService', 'InterruptedChange', 'RecoveryLink', 'RollbackService' ];
+			// Numbers, and the exporter of personal data, which WordPress calls for one user.
+			$facts    = [ 'DebugInfo', 'PersonalData', 'SiteHealth' ];
+			$expected = [ ...$own, ...$given, ...$all, ...$facts ];
+			sort( $expected );
+			$t->same( $expected, $found );
+
+			$abilities = [];
+			foreach ( glob( $plugin . 'abilities/definitions/*.php' ) as $file ) {
+				$definition = require $file;
+				$code       = (string) file_get_contents( $file );
+				$whole      = 1 === preg_match( '/services->(artifacts|applies|audit|downloads|exports|reviews|rollbacks|stages)->/', $code );
+				if ( $whole && ( isset( $definition['scope'] ) || [] !== array_diff( (array) $definition['capability'], [ Capabilities::REVIEW, Capabilities::APPLY ] ) ) ) {
+					$abilities[] = basename( $file, '.php' );
+				}
+			}
+			$t->same( [], $abilities );
 		}
 	);
 	$t->test(
