@@ -3,6 +3,7 @@
 The tests of the bus are in ext/crates/cluster/tests/nats.rs; here are the servers on which they run, and attempts without the product's code.
 """
 
+import base64
 import json
 import os
 import signal
@@ -231,6 +232,56 @@ def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_can
         must(arrived["type"].startswith("io.nats.jetstream.api."), f"not the JSON of an answer: {arrived}")
         refused = blog.publish("$JS.API.DIRECT.GET.CODEBOX_R_blog", body, "events.shop.run_0")
         must("Permissions Violation" in refused, "a direct read would deliver the bare content")
+
+
+#: Subjects of streams on which a submitter may not publish, with the stream and an account that may.
+FOREIGN = {
+    "record": ("records.shop.run_2", "CODEBOX_R_shop", "shop"),
+    "object": ("objects.shop.layer.y.end", "CODEBOX_O_shop", "shop"),
+    "heartbeat": ("hosts.node", "CODEBOX_HOSTS", "node"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_answer_of_the_server_overwrites_what_another_party_stored_if_a_submitter_names_its_subject_as_reply_subject(accounts, what):
+    """A limit that docs/security/cluster.md states: a submitter can destroy what others stored, although it may not publish there. What it stores is an answer of the server."""
+    subject, stream, owner = FOREIGN[what]
+    with accounts.client(owner) as party, accounts.client("blog") as blog, accounts.client("operator") as operator:
+        def stored():
+            found = operator.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps({"last_by_subj": subject}))
+            return json.loads(base64.b64decode(found["message"]["data"]))
+        party.request(subject, json.dumps({"honest": 1}))
+        must(stored() == {"honest": 1}, "the value of the party was not stored")
+        must("Permissions Violation" in blog.publish(subject, "forged"), "blog may publish there")
+        must(stored() == {"honest": 1}, "a refused message was stored")
+        must(blog.publish("records.blog.run_2", "own", subject) == "", "blog may not write its own records")
+        poll_until(stored, lambda value: value != {"honest": 1}, what="the answer was not stored")
+        must(stored()["stream"] == "CODEBOX_R_blog", f"not an answer of the server: {stored()}")
+        # Remove the invalid heartbeat, which later tests of this server would find.
+        party.request(subject, "")
+
+
+def test_strict_server_does_not_execute_its_own_answer_as_a_call_that_removes_messages(program, tmp_path):
+    """The answer to a published message is {"stream": …, "seq": N}. A server that is not strict takes it for the body of a call, and removes the messages of any stream."""
+    for is_strict in (True, False):
+        jetstream = {"store_dir": f"{tmp_path}/{is_strict}", "max_file_store": 1 << 26, "strict": is_strict}
+        one = Nats(program, f"strict-{is_strict}", {"jetstream": jetstream}).start()
+        try:
+            with Client(one) as client:
+                for name in ("A", "B"):
+                    client.request(f"$JS.API.STREAM.CREATE.{name}", json.dumps({"name": name, "subjects": [f"{name}.*"], "storage": "file", "retention": "limits"}))
+                    client.request(f"{name}.1", "x")
+                client.publish("A.1", "x", "$JS.API.STREAM.PURGE.B")
+                def left():
+                    return client.request("$JS.API.STREAM.INFO.B", "")["state"]["messages"]
+                if is_strict:
+                    # The server answers this later call after the one before.
+                    client.request("$JS.API.STREAM.PURGE.A", "")
+                    must(left() == 1, "the answer was executed")
+                else:
+                    poll_until(lambda: left() == 0, what="positive control: the answer was not executed")
+        finally:
+            one.close()
 
 
 def test_announcement_of_a_record_has_no_reply_subject(accounts):
