@@ -15,6 +15,8 @@ use WPCodebox\Apply\BundleRecord;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Connector\Authorization;
 use WPCodebox\Connector\Scope;
 use WPCodebox\Connector\TrustedCallers;
 use WPCodebox\ErrorCode;
@@ -23,6 +25,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -91,13 +94,15 @@ final class ImportService {
 	 */
 	private function take( string $operation, array $input, Authority $authority ): array {
 		$this->gate->check();
-		$decision = $this->callers->admitted( Scope::WriteArtifacts, $input['authorization'] ?? null, $input )->to_array();
+		$admitted = $this->callers->admitted( Scope::WriteArtifacts, $input['authorization'] ?? null, $input );
+		$decision = $admitted->to_array();
 		$record   = [
 			'operation'     => $operation,
 			'authorization' => $decision,
 		];
 		try {
 			$input   = self::REIMPORT === $operation ? $this->named( $input ) : $input;
+			$input   = $this->replacing( $input, self::REIMPORT === $operation, $admitted );
 			$source  = ImportSource::from( $input, $this->paths, $authority );
 			$record += [ 'source' => $source->describe() ];
 			$taken   = null === $source->bytes
@@ -143,6 +148,29 @@ final class ImportService {
 			'authorization'  => $decision,
 		] + $known;
 		return empty( $input['metadata'] ) ? $envelope : $envelope + [ 'metadata' => $input['metadata'] ];
+	}
+
+	/**
+	 * Returns the input with `replace` decided. To replace a stored bundle is to remove it, so it needs the capability of
+	 * discard-artifact; the scope of an application password only adds bundles.
+	 *
+	 * @param array<string, mixed> $input    Input of import or reimport.
+	 * @param bool                 $default  Value of `replace` when the caller does not set it.
+	 * @param Authorization        $admitted Authenticated caller.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_forbidden`.
+	 */
+	private function replacing( array $input, bool $default, Authorization $admitted ): array {
+		$allowed = 'trusted-orchestrator' !== $admitted->method;
+		if ( ! $allowed && ! empty( $input['replace'] ) ) {
+			throw Failure::because(
+				ErrorCode::Forbidden,
+				/* translators: %s: name of a capability. */
+				Sentence::of( __( 'Only a user with the capability %s can replace a stored bundle.', 'codebox' ), Capabilities::REVIEW ),
+				[ __( 'Leave "replace" out: a bundle that this site does not have yet is added.', 'codebox' ) ]
+			);
+		}
+		return [ 'replace' => $input['replace'] ?? ( $default && $allowed ) ] + $input;
 	}
 
 	/**
@@ -198,7 +226,6 @@ final class ImportService {
 			$input['source_bundle_path'] = $path;
 		}
 		$input['expected_artifact_id'] = $id;
-		$input['replace']              = $input['replace'] ?? true;
 		return $input;
 	}
 }

@@ -99,6 +99,41 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'transfer: an application password with artifact:write adds bundles and replaces none',
+		static function () use ( $t, $export ): void {
+			$made    = $t->made();
+			$archive = $export( $made )['archive'];
+			$other   = $export( $t->made() )['archive'];
+			add_filter( 'wp_is_application_passwords_available', '__return_true' );
+			$known = get_user_by( 'login', 'importer' );
+			$user  = $known ? $known->ID : (int) wp_insert_user( [ 'user_login' => 'importer', 'user_pass' => wp_generate_password(), 'user_email' => 'i@example.org', 'role' => 'subscriber' ] );
+			$uuid  = WP_Application_Passwords::create_new_application_password( $user, [ 'name' => 'i ' . wp_rand() ] )[1]['uuid'];
+			update_site_option( WPCodebox\Settings::TRUSTED_CALLERS, [ $uuid => [ 'artifact:write' ] ] );
+			$t->tamper( $made );
+			$state = static fn(): string => (string) hash_file( 'sha256', $made['paths']['patch'] );
+			$found = $state();
+			try {
+				wp_set_current_user( $user );
+				$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
+				$again = [ 'archive' => $archive, 'artifact_id' => $made['artifact_id'] ];
+				$t->error( 'wp_codebox_forbidden', 403, $t->ability( 'import-artifact-bundle', [ 'archive' => $archive, 'replace' => true ] ) );
+				$t->same( [ 'import', 'failure', 'wp_codebox_forbidden' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
+				$t->error( 'wp_codebox_forbidden', 403, $t->ability( 'reimport-artifact-bundle', $again + [ 'replace' => true ] ) );
+				foreach ( [ [ 'import-artifact-bundle', [ 'archive' => $archive ] ], [ 'reimport-artifact-bundle', $again ], [ 'reimport-artifact-bundle', $again + [ 'replace' => false ] ] ] as [ $ability, $input ] ) {
+					$t->error( 'wp_codebox_artifact_import_conflict', 409, $t->ability( $ability, $input ) );
+				}
+				$t->same( $found, $state(), 'the stored bundle' );
+				$t->same( 'existing', $t->ok( $t->ability( 'import-artifact-bundle', [ 'archive' => $other ] ) )['status'], 'positive control: an equal bundle' );
+			} finally {
+				$GLOBALS['wp_rest_application_password_uuid'] = null;
+				delete_site_option( WPCodebox\Settings::TRUSTED_CALLERS );
+				remove_filter( 'wp_is_application_passwords_available', '__return_true' );
+			}
+			$t->as( 'administrator' );
+			$t->same( 'updated', $t->ok( $t->ability( 'reimport-artifact-bundle', $again ) )['status'], 'positive control: a reviewer' );
+		}
+	);
+	$t->test(
 		'transfer: an import with a missing, invalid or mismatched source is refused and audited',
 		static function () use ( $t, $export, $import ): void {
 			$made    = $t->made();
