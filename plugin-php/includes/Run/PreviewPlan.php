@@ -62,11 +62,10 @@ final class PreviewPlan {
 				'public_url' => $public,
 			]
 		);
-		if ( ! self::is_loopback( $bind ) || ! self::is_loopback( trim( (string) wp_parse_url( $public, PHP_URL_HOST ), '[]' ) ) ) {
-			// PHP creates the token and not the runner: the answer needs it for the link, and the run's journal, from
-			// which PHP reads about the preview, never contains a token.
-			$preview['token'] = bin2hex( random_bytes( 32 ) );
-		}
+		// Every user and program of this host reaches a loopback address, so a preview there needs a token too. PHP creates
+		// the token and not the runner: the answer needs it for the link, and the run's journal, from which PHP reads about
+		// the preview, never contains a token.
+		$preview['token'] = bin2hex( random_bytes( 32 ) );
 		return [
 			'hold' => [
 				'ttl_ms'     => 1000 * $seconds,

@@ -55,9 +55,15 @@ return static function ( Harness $t ): void {
 				$found              = array_filter( array_column( $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $handle['run_id'] ] ) )['events'], 'data' ), static fn( array $data ): bool => 'preview' === ( $data['type'] ?? '' ) );
 				$handle['preview'] += (array) reset( $found );
 			}
-			$t->same( [ 'wp-codebox/run-handle/v1', 'running', 'open' ], [ $handle['schema'], $handle['status'], $handle['preview']['access'] ] );
+			$t->same( [ 'wp-codebox/run-handle/v1', 'running', 'token' ], [ $handle['schema'], $handle['status'], $handle['preview']['access'] ] );
 			$t->contains( '127.0.0.1:', $handle['preview']['url'] );
-			$t->contains( '</html>', $get( $handle['preview']['url'] . '/' ) );
+			// The token becomes a cookie, which the request after the redirect sends.
+			[ $link, $bare ] = [ $handle['preview']['url'] . '/?' . $handle['preview']['accessQuery'], $get( $handle['preview']['url'] . '/' ) ];
+			$cookie          = static fn( string $url ): string => implode( '; ', array_map( static fn( string $line ): string => explode( ';', substr( $line, 12 ) )[0], preg_grep( '/^Set-Cookie: /i', (array) get_headers( $url, false, stream_context_create( [ 'http' => [ 'follow_location' => 0, 'ignore_errors' => true, 'timeout' => 30 ] ] ) ) ) ) );
+			$t->true( ! str_contains( $bare, 'wp-content' ) && '' === $cookie( $handle['preview']['url'] . '/' ), 'a visitor without the token sees the site' );
+			$shown = (string) file_get_contents( $handle['preview']['url'] . '/', false, stream_context_create( [ 'http' => [ 'header' => 'Cookie: ' . $cookie( $link ), 'timeout' => 30 ] ] ) );
+			$t->contains( '</html>', $shown );
+			$t->contains( 'wp-content', $shown );
 			$read = $t->ok( $t->ability( 'get-run', [ 'run_id' => $handle['run_id'] ] ) );
 			$t->same( [ 'running', 'open', $handle['preview']['url'] ], [ $read['run']['status'], $read['preview']['status'], $read['preview']['url'] ], 'get-run repeats the preview' );
 			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $handle['run_id'] ] ) );

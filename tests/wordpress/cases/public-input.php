@@ -183,9 +183,12 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$hold = static fn( array $input, Authority $authority = Authority::User ): array => $prepared( [ 'preview_hold_seconds' => 60 ] + $input, $authority )->host['hold'];
 			$t->same( false, isset( $prepared( [ 'preview_hold_seconds' => 0 ] )->host['hold'] ) );
-			$t->same( [ 'ttl_ms' => 60000, 'max_ttl_ms' => 60000, 'preview' => [] ], $hold( [ 'preview_bind' => 'localhost' ] ) );
-			$t->same( [ 'bind' => '127.0.0.2', 'port' => 8081 ], $hold( [ 'preview_port' => 8081, 'preview_bind' => '127.0.0.2' ] )['preview'] );
-			$t->same( [ 'public_url' => 'http://localhost:8081' ], $hold( [ 'preview_public_url' => 'http://localhost:8081/' ] )['preview'], 'a local origin needs no token' );
+			$token = static fn( array $preview ): array => array_replace( $preview, [ 'token' => strlen( $preview['token'] ?? '' ) ] );
+			$local = $hold( [ 'preview_bind' => 'localhost' ] );
+			$t->same( [ 'ttl_ms' => 60000, 'max_ttl_ms' => 60000, 'preview' => [ 'token' => 64 ] ], array_replace( $local, [ 'preview' => $token( $local['preview'] ) ] ), 'other users of the host reach a loopback address' );
+			$t->same( [ 'bind' => '127.0.0.2', 'port' => 8081, 'token' => 64 ], $token( $hold( [ 'preview_port' => 8081, 'preview_bind' => '127.0.0.2' ] )['preview'] ) );
+			$t->same( [ 'public_url' => 'http://localhost:8081', 'token' => 64 ], $token( $hold( [ 'preview_public_url' => 'http://localhost:8081/' ] )['preview'] ) );
+			$t->true( $local['preview']['token'] !== $hold( [ 'preview_bind' => 'localhost' ] )['preview']['token'], 'two previews have one token' );
 			$public = $hold( [ 'preview_public_url' => 'https://preview.example.org' ] )['preview'];
 			$t->same( [ 'public_url' => 'https://preview.example.org', 'token' => 64 ], array_replace( $public, [ 'token' => strlen( $public['token'] ) ] ) );
 			foreach ( [
