@@ -27,8 +27,8 @@ $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'applied-files' ],
 	'fake'    => [ 'browser-files', 'browser-assets', 'models', 'credentials', 'tools', 'cli-models', 'links', 'adapters', 'reviews', 'transfers', 'replays', 'follow-ups', 'components', 'health', 'settings', 'screen', 'faults', 'run-only', 'public-facade', 'hooks', 'public-input', 'cli-public', 'browser-sessions', 'browser-sites', 'browser-runner', 'placements', 'access' ],
 	'fake-repeated' => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'stages', 'hosts', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'facade', 'privacy', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'histories', 'delegations', 'runner-workspaces', 'runtime-tasks', 'workloads', 'cli-runtime' ],
-	'network' => [ 'access', 'network', 'screen' ],
-	'network-native' => [ 'connector-http', 'trusted-callers', 'access', 'network', 'direct-apply' ],
+	'network' => [ 'network', 'screen', 'access' ],
+	'network-native' => [ 'connector-http', 'trusted-callers', 'network', 'direct-apply', 'access' ],
 	'native'  => [ 'browser-bundles', 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'histories', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'follow-ups', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only', 'direct-apply', 'git-branch', 'delegations', 'runner-workspaces', 'runtime-tasks', 'workloads', 'cli-runtime', 'public-outputs', 'browser-artifacts', 'site-seeds', 'envelopes', 'placements', 'access' ],
 ];
 if ( 'bare' === $phase ) {

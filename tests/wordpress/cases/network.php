@@ -168,7 +168,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$site   = new Site( new InstalledCode() );
 			$first  = $site->id();
-			$second = get_sites( [ 'path' => '/second/' ] )[0]->blog_id ?? wp_insert_site(
+			$second = wp_insert_site(
 				[
 					'domain' => 'localhost',
 					'path'   => '/second/',
