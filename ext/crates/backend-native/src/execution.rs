@@ -39,7 +39,7 @@ pub enum ExecEnd {
     MemoryLimit,
     /// The guest exceeded its disk limit and is dead.
     DiskLimit,
-    /// The guest had too many record locks or TCP sockets and is dead.
+    /// The guest had too many locks, TCP sockets or file descriptors and is dead.
     KernelObjects,
     /// A caller cancelled the guest through a [`crate::GuestKiller`]; the guest is dead.
     Cancelled,

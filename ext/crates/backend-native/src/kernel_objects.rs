@@ -5,22 +5,34 @@
 //! - TCP sockets: the kernel charges the accepting end of a connection when a program accepts it.
 //!   A connection that waits takes 4 KB; a second of CPU time makes 25,000. Unread reports of sent
 //!   packets (SO_TIMESTAMPING) can fill the receive buffer of a socket, of 128 KiB.
+//! - File descriptors: a timer (`timerfd`), a lock of a whole file (`flock`) and other objects
+//!   behind a descriptor are charged to no cgroup. `/proc/locks` does not name the owner of a lock
+//!   whose process has ended, but a descriptor holds each such lock. The number of open files of
+//!   the whole host is limited, too (`fs.file-max`).
 //!
 //! Without a bound, one program of a guest could take the memory of the host.
 
-use crate::processes::tree;
+use crate::processes::{SHARE_OF_TIME, descriptors, tree};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, FIXED_LIMITS, Limits};
 
-/// Maximum number of record locks.
-const LOCKS: usize = 16_384;
+/// Maximum number of locks. The kernel needs a time that grows with the square of the number of all
+/// locks on the host to print their list.
+const LOCKS: usize = 2048;
 /// Maximum number of TCP sockets.
-const SOCKETS: usize = 4096;
+const SOCKETS: usize = 2048;
+/// Maximum number of file descriptors, besides those in [`DESCRIPTORS_PER_PROCESS`].
+const DESCRIPTORS: u64 = 8192;
+/// File descriptors that each process of the process limit adds to the maximum.
+const DESCRIPTORS_PER_PROCESS: u64 = 16;
 /// Microseconds of the guest's CPU time from one count to the next. Idle guests are left alone,
 /// because the kernel stops all locking of the host for a moment to print the list of locks.
-const CPU_PER_COUNT: u64 = 250_000;
+const CPU_PER_COUNT: u64 = 25_000;
+/// Longest pause between two counts of a guest that uses CPU time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Counts the kernel objects of one guest.
 #[derive(Debug)]
@@ -29,28 +41,51 @@ pub(crate) struct KernelObjects {
     pid: i32,
     /// Whether the guest has a network namespace of its own. Otherwise it can make no TCP socket.
     own_network: bool,
+    /// Maximum number of file descriptors of all processes.
+    descriptors: u64,
     /// CPU time of the guest's processes at the last count, in microseconds.
     cpu: u64,
+    /// Time before which the objects are not counted again: a count may take long.
+    next: Instant,
+}
+
+/// Result of a count of the kernel objects of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// The guest has used little CPU time since the last count, or that was too short ago.
+    NotDue,
+    /// The guest has no more objects of any kind than it may have.
+    Few,
+    /// The guest has too many objects of a kind.
+    TooMany,
 }
 
 impl KernelObjects {
-    pub(crate) fn new(pid: i32, own_network: bool) -> Self {
-        let cpu = 0;
+    pub(crate) fn new(pid: i32, own_network: bool, limits: &Limits) -> Self {
         Self {
             pid,
             own_network,
-            cpu,
+            descriptors: most_descriptors(limits),
+            cpu: 0,
+            next: Instant::now(),
         }
     }
 
-    /// Returns whether the guest has too many objects of a kind. `cpu` is the CPU time of its
-    /// processes in microseconds; it may shrink when processes end.
-    pub(crate) fn are_too_many(&mut self, cpu: u64) -> bool {
-        if self.cpu <= cpu && cpu - self.cpu < CPU_PER_COUNT {
-            return false;
+    /// Counts the objects. `cpu` is the CPU time of the guest's processes in microseconds; it may
+    /// shrink when processes end.
+    pub(crate) fn count(&mut self, cpu: u64) -> Count {
+        let start = Instant::now();
+        let idle = self.cpu <= cpu && cpu - self.cpu < CPU_PER_COUNT;
+        if idle || start < self.next {
+            return Count::NotDue;
         }
         self.cpu = cpu;
-        self.locks() > LOCKS || (self.own_network && self.sockets() > SOCKETS)
+        let too_many = descriptors(self.pid) > self.descriptors
+            || self.locks() > LOCKS
+            || (self.own_network && self.sockets() > SOCKETS);
+        let pause = start.elapsed().saturating_mul(SHARE_OF_TIME);
+        self.next = Instant::now() + pause.min(LONGEST_PAUSE);
+        if too_many { Count::TooMany } else { Count::Few }
     }
 
     fn locks(&self) -> usize {
@@ -69,14 +104,23 @@ impl KernelObjects {
     }
 }
 
+/// Returns how many file descriptors all processes of a guest may have open.
+fn most_descriptors(limits: &Limits) -> u64 {
+    DESCRIPTORS + DESCRIPTORS_PER_PROCESS.saturating_mul(limits.processes)
+}
+
 /// Returns the error of a program whose guest had too many kernel objects.
-pub(crate) fn too_many() -> ErrorBody {
+pub(crate) fn too_many(limits: &Limits) -> ErrorBody {
+    let descriptors = most_descriptors(limits);
+    let directories = FIXED_LIMITS.merged_directories;
     let message = format!(
-        "the guest was ended, because its processes together had more than {LOCKS} record locks on files or {SOCKETS} TCP sockets, whose memory in the kernel counts against no limit; let the program release locks, accept connections and close them"
+        "the guest was ended, because its processes together had more than {LOCKS} locks on files, {SOCKETS} TCP sockets, {descriptors} open file descriptors, or {directories} open directories of a mount that they changed, whose memory in the kernel counts against no limit; let the program release locks, accept connections, and close connections, files and directories"
     );
     ErrorBody::new(ErrorCode::MemoryLimit, message)
         .with("limitLocks", LOCKS)
         .with("limitSockets", SOCKETS)
+        .with("limitDescriptors", descriptors)
+        .with("limitDirectories", directories)
 }
 
 /// Counts the locks of these processes in the text of `/proc/locks`, up to `most`.
@@ -147,20 +191,42 @@ mod tests {
         );
         let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(KernelObjects::new(own, true).sockets() > 0);
+        assert!(KernelObjects::new(own, true, &Limits::default()).sockets() > 0);
     }
 
     /// The sum of the CPU times shrinks only when a process has ended.
     #[test]
-    fn kernel_objects_are_counted_after_250_ms_of_cpu_time_and_when_a_process_has_ended() {
-        let mut objects = KernelObjects::new(i32::MAX, true);
+    fn kernel_objects_are_counted_after_25_ms_of_cpu_time_and_when_a_process_has_ended() {
+        let mut objects = KernelObjects::new(i32::MAX, true, &Limits::default());
         let mut counts = |cpu| {
-            objects.are_too_many(cpu);
-            objects.cpu == cpu
+            objects.next = Instant::now();
+            objects.count(cpu) != Count::NotDue
         };
-        assert!(!counts(249_999));
-        assert!(counts(250_000));
-        assert!(!counts(400_000));
-        assert!(counts(200_000));
+        assert!(!counts(24_999));
+        assert!(counts(25_000));
+        assert!(!counts(49_999));
+        assert!(counts(24_000));
+    }
+
+    #[test]
+    fn next_count_waits_for_a_multiple_of_the_duration_of_the_last() {
+        let mut objects = KernelObjects::new(i32::MAX, true, &Limits::default());
+        assert_eq!(objects.count(100_000), Count::Few);
+        let pause = objects.next.saturating_duration_since(Instant::now());
+        assert!(
+            pause > Duration::ZERO && pause <= LONGEST_PAUSE,
+            "{pause:?}"
+        );
+        assert_eq!(objects.count(900_000), Count::NotDue);
+    }
+
+    #[test]
+    fn guest_with_more_descriptors_than_its_limit_has_too_many_objects() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut objects = KernelObjects::new(own, false, &Limits::default());
+        assert_eq!(objects.count(100_000), Count::Few, "control");
+        objects.next = Instant::now();
+        objects.descriptors = 2;
+        assert_eq!(objects.count(200_000), Count::TooMany);
     }
 }

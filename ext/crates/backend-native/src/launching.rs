@@ -14,6 +14,7 @@ use crate::spawner::GuestIdentity;
 use crate::watch::{KillCause, Shared};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,7 +90,9 @@ pub(crate) fn start(
     };
     let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
-    let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
+    let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
+    let (lifetime, their_lifetime) =
+        socketpair(unix, stream, SocketFlags::CLOEXEC, None).map_err(errno("socket pair"))?;
     let translated = options.identity.spawner().map(|one| one.translate(plan));
     let translated = translated.transpose().map_err(host("copy"))?;
     let plan = translated.as_ref().unwrap_or(plan);
@@ -106,7 +109,7 @@ pub(crate) fn start(
     };
     let wrapped = options.sandbox.wrap(&command.host_command());
     let around = options.sandbox.kind();
-    let given = [plan_read.as_fd(), theirs.as_fd(), lifetime_read.as_fd()];
+    let given = [plan_read.as_fd(), theirs.as_fd(), their_lifetime.as_fd()];
     let started = match options.identity {
         GuestIdentity::Own(spawner) => {
             LauncherProcess::from_spawner(spawner, &wrapped, given, options.cgroup)
@@ -120,7 +123,7 @@ pub(crate) fn start(
         let path = options.launcher.to_owned();
         LaunchError::Launcher { path, source }.wrapped_in(around)
     })?;
-    drop((plan_read, theirs, lifetime_read));
+    drop((plan_read, theirs, their_lifetime));
     let until = Instant::now() + options.ready_timeout;
     // Only a spawner without root has a store (tmpfs with copies of host files). Such a spawner has
     // already moved the launcher into the cgroup, while the launcher still had the user's uid.

@@ -464,7 +464,7 @@ impl NativeRuntime {
                 error: self.disk_error(),
             },
             ExecEnd::KernelObjects => ExecutionEnd::LimitReached {
-                error: crate::kernel_objects::too_many(),
+                error: crate::kernel_objects::too_many(&self.limits),
             },
             ExecEnd::Cancelled => ExecutionEnd::Cancelled,
             ExecEnd::GuestDied => ExecutionEnd::GuestDied {

@@ -5,14 +5,18 @@ use std::fs;
 
 /// Maximum number of processes read at once; more than any `processes` limit.
 const PROCESSES: usize = 8192;
+/// Pause from one expensive measurement of a guest to the next, in durations of the measurement: it
+/// takes at most this fraction of one processor's time.
+pub(crate) const SHARE_OF_TIME: u32 = 20;
 /// Microseconds of a clock tick, the unit of CPU times in `/proc`.
 const TICK: u64 = 10_000;
 
 /// Memory and CPU time of all processes of a guest at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Anonymous and shared memory of all processes, plus the file-backed memory of the one process
-    /// that has most of it, in bytes.
+    /// Upper bound of the memory of all processes in bytes: anonymous and shared memory, page
+    /// tables and swapped memory, plus the file-backed memory of the one process that has most of
+    /// it. Pages that several processes share count once for each of them.
     pub(crate) memory: u64,
     /// CPU time of all living processes of the guest except pid 1, in microseconds.
     pub(crate) cpu: u64,
@@ -35,51 +39,89 @@ pub(crate) fn tree(pid: i32) -> Vec<i32> {
 pub(crate) fn survey(pid: i32) -> Survey {
     let mut seen = Survey::default();
     let mut files = 0;
-    let mut queue = vec![pid];
-    let mut done = 0;
-    let mut parents = None;
-    while let Some(process) = queue.pop() {
-        done += 1;
-        if done > PROCESSES {
-            break;
-        }
-        let (anonymous, file) = resident(process);
-        seen.memory = seen.memory.saturating_add(anonymous);
-        files = files.max(file);
+    for process in tree(pid) {
+        let memory = memory_of(process);
+        seen.memory = seen.memory.saturating_add(memory.resident + memory.other);
+        files = files.max(memory.file);
         if process != pid {
-            seen.cpu = seen.cpu.saturating_add(TICK.saturating_mul(ticks(process)));
+            seen.cpu = seen.cpu.saturating_add(cpu_of(process));
         }
-        children(process, &mut queue, &mut parents);
     }
     seen.memory = seen.memory.saturating_add(files);
     seen
 }
 
-/// Returns two numbers of bytes for a process: its resident anonymous plus shared memory, and its
-/// resident file-backed memory.
-fn resident(pid: i32) -> (u64, u64) {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
-        return (0, 0);
-    };
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.trim().strip_suffix(" kB"))
-            .and_then(|number| number.trim().parse::<u64>().ok())
-            .unwrap_or_default()
-            .saturating_mul(1024)
-    };
-    (field("RssAnon:") + field("RssShmem:"), field("RssFile:"))
+/// Returns the memory of `pid` and all its descendants in bytes like [`Survey::memory`], but counts
+/// a page that several processes share once. Takes milliseconds, because the kernel walks all page
+/// tables. Processes whose page tables this process may not read count as in [`survey`].
+pub(crate) fn shared_once(pid: i32) -> u64 {
+    let mut files = 0;
+    let mut sum = 0_u64;
+    for process in tree(pid) {
+        let memory = memory_of(process);
+        let resident = proportional(process).unwrap_or(memory.resident);
+        sum = sum.saturating_add(resident + memory.other);
+        files = files.max(memory.file);
+    }
+    sum.saturating_add(files)
 }
 
-fn ticks(pid: i32) -> u64 {
-    stat_fields(pid).map_or(0, |fields| {
+/// Returns how many file descriptors `pid` and all its descendants have open (Linux 6.2; 0 before).
+pub(crate) fn descriptors(pid: i32) -> u64 {
+    let of = |pid: &i32| fs::metadata(format!("/proc/{pid}/fd")).map_or(0, |meta| meta.len());
+    tree(pid).iter().map(of).sum()
+}
+
+/// Memory of one process in bytes.
+struct Memory {
+    /// Resident anonymous and shared memory.
+    resident: u64,
+    /// Page tables and swapped memory.
+    other: u64,
+    /// Resident file-backed memory.
+    file: u64,
+}
+
+fn memory_of(pid: i32) -> Memory {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of = |name| field(&status, name).unwrap_or_default();
+    Memory {
+        resident: of("RssAnon:") + of("RssShmem:"),
+        other: of("VmPTE:") + of("VmSwap:"),
+        file: of("RssFile:"),
+    }
+}
+
+/// Returns the resident anonymous and shared memory of a process in bytes, of which each page
+/// counts as its size divided by the number of processes that share it; `None` if this process may
+/// not read the page tables.
+fn proportional(pid: i32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    Some(field(&rollup, "Pss_Anon:")? + field(&rollup, "Pss_Shmem:")?)
+}
+
+/// Returns the number of bytes in a line such as `RssAnon:   112 kB`.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(number.saturating_mul(1024))
+}
+
+/// Returns the CPU time of a process in microseconds. The process's sum has the unit of a clock
+/// tick, in which many processes that ran for a moment seem to have used none; so the exact time of
+/// the main thread counts if it is longer.
+fn cpu_of(pid: i32) -> u64 {
+    let ticks = stat_fields(pid).map_or(0, |fields| {
         [11, 12]
             .into_iter()
             .filter_map(|i| fields.get(i)?.parse::<u64>().ok())
             .sum()
-    })
+    });
+    let main_thread = fs::read_to_string(format!("/proc/{pid}/schedstat"))
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(0, |nanoseconds| nanoseconds / 1000);
+    TICK.saturating_mul(ticks).max(main_thread)
 }
 
 /// Returns the fields of `/proc/<pid>/stat` after the program name, which may contain any byte.

@@ -8,10 +8,12 @@
 
 use crate::cgroup::Meter;
 use crate::channel::timespec;
-use crate::kernel_objects::KernelObjects;
-use crate::processes::survey;
+use crate::kernel_objects::{Count, KernelObjects};
+use crate::processes::{SHARE_OF_TIME, Survey, shared_once, survey};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,7 +50,7 @@ pub enum KillCause {
     /// The guest exceeded its disk limit at level `reduced`, where it has no file system of its
     /// own.
     Disk = 5,
-    /// The guest had too many record locks or TCP sockets.
+    /// The guest had too many locks, TCP sockets or file descriptors.
     KernelObjects = 6,
 }
 
@@ -70,8 +72,8 @@ pub struct Usage {
 pub(crate) struct Shared {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
-    /// Write end of the lifetime pipe: the launcher kills the guest when it is closed.
-    lifetime: Mutex<Option<OwnedFd>>,
+    /// Socket to the launcher, which kills the guest when this end is closed or shut down.
+    lifetime: OwnedFd,
     meter: Option<Meter>,
     /// Result of [`host_oom_kills`] when the guest started.
     oom_kills: u64,
@@ -96,7 +98,7 @@ impl Shared {
         Arc::new(Self {
             pid,
             pidfd,
-            lifetime: Mutex::new(Some(lifetime)),
+            lifetime,
             meter,
             oom_kills: host_oom_kills(),
             used,
@@ -117,10 +119,23 @@ impl Shared {
             Ordering::SeqCst,
         );
         // Ignore errors: ESRCH means that the guest has ended. EPERM means that it has a different
-        // kernel uid; its launcher kills it when the lifetime pipe closes.
+        // kernel uid; its launcher kills it when the socket is shut down.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-        let lifetime = self.lifetime.lock();
-        *lifetime.unwrap_or_else(PoisonError::into_inner) = None;
+        let _ = shutdown(&self.lifetime, Shutdown::Both);
+    }
+
+    /// Asks the launcher to count the guest's open directories.
+    fn ask_for_directories(&self) {
+        // The socket is full only if the launcher has not answered for a long time.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = send(&self.lifetime, b"?", flags);
+    }
+
+    /// Reads the launcher's answer without blocking. Returns 1 if the guest has too many directories
+    /// open, and 0 when the launcher has ended.
+    fn answer_about_directories(&self) -> Result<usize, Errno> {
+        let (bytes, _) = recv(&self.lifetime, &mut [0_u8; 1], RecvFlags::DONTWAIT)?;
+        Ok(bytes)
     }
 
     pub(crate) fn cause(&self) -> KillCause {
@@ -160,21 +175,18 @@ impl Shared {
         self.meter.as_ref()?.cpu()
     }
 
-    /// Returns the CPU time of the guest's processes in microseconds; without a cgroup only of those
-    /// that live.
-    fn cpu_now(&self) -> u64 {
-        self.cpu().map_or_else(
-            || survey(self.pid).cpu,
-            |(user, system)| user.saturating_add(system),
-        )
-    }
-
-    /// Returns the memory in bytes that all processes of the guest use now.
-    fn processes_now(&self) -> u64 {
-        self.meter
-            .as_ref()
-            .and_then(Meter::processes)
-            .unwrap_or_else(|| survey(self.pid).memory)
+    /// Returns the memory that all processes of the guest use now, and their CPU time. Without a
+    /// cgroup the memory is an upper bound, because pages that several processes share count once
+    /// for each of them, and the CPU time is only that of living processes.
+    fn now(&self) -> Survey {
+        let memory = self.meter.as_ref().and_then(Meter::processes);
+        if let (Some(memory), Some((user, system))) = (memory, self.cpu()) {
+            let cpu = user.saturating_add(system);
+            return Survey { memory, cpu };
+        }
+        let seen = survey(self.pid);
+        let memory = memory.unwrap_or(seen.memory);
+        Survey { memory, ..seen }
     }
 
     /// Returns the kernel memory in bytes charged to the guest's processes now; 0 without a cgroup.
@@ -184,13 +196,11 @@ impl Shared {
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
-    /// Polls memory, and CPU time at every tenth call, for the counters of the run. Returns the
-    /// memory in bytes that counts towards the limit: first of the processes, then together with
-    /// kernel memory.
-    fn sample(&self, layer: Option<&OwnedFd>, last: &mut Sample) -> (u64, u64) {
-        let processes = self.processes_now();
-        let memory = processes.saturating_add(self.kernel_now(layer));
-        self.record_memory(memory);
+    /// Polls the guest, and adds its memory, and its CPU time at every tenth call, to the counters
+    /// of the run. Returns the memory and CPU time of the processes, and the kernel memory.
+    fn sample(&self, layer: Option<&OwnedFd>, last: &mut Sample) -> (Survey, u64) {
+        let processes = self.now();
+        let kernel = self.kernel_now(layer);
         let now = Instant::now();
         if last.polls > 0 {
             self.used.add_memory(last.memory, now - last.at);
@@ -199,8 +209,8 @@ impl Shared {
             self.sample_cpu(last);
         }
         last.polls += 1;
-        (last.memory, last.at) = (memory, now);
-        (processes, memory)
+        (last.memory, last.at) = (processes.memory.saturating_add(kernel), now);
+        (processes, kernel)
     }
 
     fn sample_cpu(&self, last: &mut Sample) {
@@ -217,27 +227,41 @@ impl Shared {
         self.sample_cpu(&mut last);
     }
 
-    /// Returns whether the guest uses more than `limit` bytes now. Kernel caches do not count. If
-    /// the processes alone are below the limit and exceed it only together with kernel memory, this
-    /// function makes the kernel free its caches and measures again. It does so at most once per
-    /// [`RECLAIM`] and returns false in between.
+    /// Returns whether the guest uses more than `limit` bytes now: `processes` and `kernel` are what
+    /// [`Shared::sample`] found. Kernel caches do not count, and shared pages count once. If a
+    /// cheap measurement cannot exclude that only these exceed the limit, this function measures
+    /// again without them. Until `pause` it then returns false.
     fn is_over(
         &self,
         limit: u64,
+        (processes, kernel): (u64, u64),
         layer: Option<&OwnedFd>,
-        reclaimed: &mut Option<Instant>,
-        last: &mut Sample,
+        pause: &mut Option<Instant>,
     ) -> bool {
-        let (processes, memory) = self.sample(layer, last);
-        if processes > limit || memory <= limit {
-            return processes > limit;
+        let memory = processes.saturating_add(kernel);
+        let sure = self.meter.is_some() && processes > limit;
+        if sure || memory <= limit {
+            self.record_memory(memory);
+            return sure;
         }
-        if reclaimed.is_some_and(|at| at.elapsed() < RECLAIM) {
+        let start = Instant::now();
+        if pause.is_some_and(|until| start < until) {
             return false;
         }
-        *reclaimed = Some(Instant::now());
-        let _ = self.meter.as_ref().is_some_and(Meter::reclaim);
-        self.processes_now().saturating_add(self.kernel_now(layer)) > limit
+        let (memory, next) = match &self.meter {
+            Some(meter) => {
+                let _ = meter.reclaim();
+                let kernel = self.kernel_now(layer);
+                (self.now().memory.saturating_add(kernel), RECLAIM)
+            }
+            None => {
+                let memory = shared_once(self.pid);
+                (memory, start.elapsed().saturating_mul(SHARE_OF_TIME))
+            }
+        };
+        *pause = Some(start + next);
+        self.record_memory(memory);
+        memory > limit
     }
 
     /// Records the kernel's own peak of kernel memory, which may have occurred between two polls.
@@ -320,8 +344,9 @@ pub(crate) fn start(
         .name("guest-watch".to_owned())
         .stack_size(128 * 1024)
         .spawn(move || {
-            let mut reclaimed = None;
-            let mut objects = KernelObjects::new(shared.pid, own_network);
+            let mut pause = None;
+            let mut launcher_lives = true;
+            let mut objects = KernelObjects::new(shared.pid, own_network, &limits);
             let mut last = Sample {
                 polls: 0,
                 memory: 0,
@@ -330,23 +355,39 @@ pub(crate) fn start(
             };
             loop {
                 let layer = layer.as_ref();
-                let over = shared.is_over(limits.memory_bytes, layer, &mut reclaimed, &mut last);
+                let (found, kernel) = shared.sample(layer, &mut last);
+                let polled = (found.memory, kernel);
+                let over = shared.is_over(limits.memory_bytes, polled, layer, &mut pause);
                 if over || shared.was_out_of_memory() {
                     shared.kill(KillCause::Memory);
                 }
-                let sampled = last.polls.is_multiple_of(POLLS_PER_CPU_SAMPLE);
-                if sampled && objects.are_too_many(shared.cpu_now()) {
-                    shared.kill(KillCause::KernelObjects);
+                match objects.count(found.cpu) {
+                    Count::NotDue => {}
+                    Count::Few if own_network => shared.ask_for_directories(),
+                    Count::Few => {}
+                    Count::TooMany => shared.kill(KillCause::KernelObjects),
                 }
                 if let Some(layer) = layer {
                     shared.measure_disk(layer);
                 }
                 let ends = std::iter::once(&shared.pidfd).chain(&spawner);
-                let mut fds: Vec<_> = ends.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-                if matches!(poll(&mut fds, Some(&timespec(SAMPLE_INTERVAL))), Ok(ready) if ready > 0) {
+                let answers = launcher_lives.then_some(&shared.lifetime);
+                let mut fds: Vec<_> = ends
+                    .chain(answers)
+                    .map(|fd| PollFd::new(fd, PollFlags::IN))
+                    .collect();
+                let polled = poll(&mut fds, Some(&timespec(SAMPLE_INTERVAL)));
+                let ends = fds.iter().take(1 + spawner.iter().count());
+                let ended = ends.map(PollFd::revents).any(|events| !events.is_empty());
+                if polled.is_ok() && ended {
                     shared.kill(KillCause::None);
                     shared.sample_end(last);
                     return;
+                }
+                match shared.answer_about_directories() {
+                    Ok(0) => launcher_lives = false,
+                    Ok(_) => shared.kill(KillCause::KernelObjects),
+                    Err(_) => {}
                 }
             }
         })

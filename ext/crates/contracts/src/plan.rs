@@ -18,7 +18,9 @@ pub enum LauncherFd {
     Plan = 3,
     /// SEQPACKET socket for messages between runner and launcher.
     Channel = 4,
-    /// Read end of the lifetime pipe: end of file means that the runner has exited.
+    /// Stream socket to the runner: end of file means that the runner has exited. At level `full` a
+    /// byte from the runner asks the launcher to count the guest's open directories; a byte in the
+    /// other direction says that there are too many. A spawner gets a pipe instead.
     Lifetime = 5,
 }
 

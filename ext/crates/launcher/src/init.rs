@@ -3,7 +3,7 @@
 //!
 //! Pid 1 holds no capabilities, and Landlock and seccomp restrict it; no program of the guest can
 //! trace it. Programs inherit only their three standard descriptors, neither the channel nor the
-//! lifetime pipe. An invalid request gets an error reply and has no partial effect.
+//! lifetime socket. An invalid request gets an error reply and has no partial effect.
 
 use crate::channel::{Channel, Incoming, poll_retrying};
 use crate::connect::Connections;
@@ -63,7 +63,8 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
         let [runner, launcher] = ends;
         let mut fds = vec![
             PollFd::new(channel, PollFlags::IN),
-            PollFd::from_borrowed_fd(runner, PollFlags::IN),
+            // Only the launcher reads what the runner sends over this socket.
+            PollFd::from_borrowed_fd(runner, PollFlags::empty()),
             PollFd::from_borrowed_fd(launcher, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
         ];
@@ -279,7 +280,7 @@ pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     }
 }
 
-/// Returns whether the runner has closed its end of the lifetime pipe, which also happens when it
+/// Returns whether the runner has closed its end of the lifetime socket, which also happens when it
 /// dies.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];

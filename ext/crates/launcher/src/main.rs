@@ -2,7 +2,7 @@
 //!
 //! With the argument `spawner` the program runs as a spawner, see the module `spawner`. Otherwise
 //! it takes no arguments; it never uses its environment. It inherits three file descriptors
-//! (`contracts::LauncherFd`): the plan, the channel and the lifetime pipe. It stays
+//! (`contracts::LauncherFd`): the plan, the channel and the lifetime socket. It stays
 //! single-threaded: a multi-threaded process cannot enter a user namespace, and a forked child of a
 //! single-threaded process may run any code. No other program of this project creates namespaces,
 //! mounts, Landlock rules or seccomp filters.
@@ -12,6 +12,7 @@
 
 mod channel;
 mod connect;
+mod directories;
 mod egress;
 mod error;
 mod host_view;
@@ -36,8 +37,10 @@ mod syscalls;
 mod syscalls_browser;
 mod syscalls_reduced;
 mod syscalls_sockets;
+mod syscalls_unsupported;
 
 use channel::Channel;
+use directories::MergedDirectories;
 use error::{At, Failure, NOT_STARTED, Step};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::{PidfdFlags, Signal};
@@ -125,13 +128,18 @@ fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, 
     namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();
     let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;
+    let processes = directories::open_processes()?;
     // SAFETY: this process has a single thread, so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
-        0 => Ok(pid1::run(plan, channel, lifetime, own, shortfalls)),
+        0 => {
+            drop(processes);
+            Ok(pid1::run(plan, channel, lifetime, own, shortfalls))
+        }
         pid => {
             drop(own);
-            parent::supervise(pid, channel, lifetime)
+            let directories = MergedDirectories::new(processes, pid);
+            parent::supervise(pid, channel, lifetime, directories)
         }
     }
 }

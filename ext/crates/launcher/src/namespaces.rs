@@ -77,11 +77,17 @@ pub(crate) fn loopback_up() -> Result<(), Failure> {
     }
 }
 
-/// Bounds the receive buffer of each TCP socket of this network namespace. The kernel charges the
-/// waiting data in these buffers to no memory cgroup of version 1, and the reports of sent packets
-/// there (SO_TIMESTAMPING) to no cgroup at all.
-pub(crate) fn bound_receive_buffers() -> std::io::Result<()> {
-    std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 65536 131072")
+/// Bounds the memory behind TCP sockets of this network namespace that the kernel charges to no
+/// memory cgroup. Tries each setting and returns the first error.
+///
+/// - Receive buffers: cgroups of version 1 do not count waiting data, and no cgroup counts reports
+///   of sent packets (SO_TIMESTAMPING).
+/// - Closed connections that wait for late packets (TIME_WAIT): above the limit the kernel forgets
+///   them at once.
+pub(crate) fn bound_tcp_memory() -> std::io::Result<()> {
+    let set = |name: &str, value| fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
+    let received = set("tcp_rmem", "4096 65536 131072");
+    received.and(set("tcp_max_tw_buckets", "1024"))
 }
 
 /// # Safety

@@ -1,25 +1,34 @@
-//! The launcher process after it has forked the guest's pid 1: waits for pid 1 and kills it when
-//! the runner ends.
+//! The launcher process after it has forked the guest's pid 1: waits for pid 1, kills it when the
+//! runner ends, and counts the guest's open directories for the runner.
 //!
-//! The launcher holds no capability at this point. The parent-death signal ends the guest when the
-//! launcher ends.
+//! At level `full` the launcher keeps one capability over the guest's user namespace,
+//! CAP_SYS_PTRACE, to count descriptors that programs hide. It executes no program and is not
+//! visible in the guest. The parent-death signal ends the guest when the launcher ends.
 
 use crate::channel::{Channel, poll_retrying};
+use crate::directories::MergedDirectories;
 use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::privileges;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
 };
+use rustix::thread::CapabilitySet;
 use wp_codebox_contracts::GuestReply;
 
 /// Sends the runner a pidfd of the guest's pid 1 and waits until pid 1 ends; returns the exit
 /// status for the launcher.
-pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
-    wait_for_guest(pid, channel, lifetime, |guest| {
-        privileges::drop_capabilities()?;
+pub(crate) fn supervise(
+    pid: i32,
+    channel: &Channel,
+    lifetime: &OwnedFd,
+    directories: MergedDirectories,
+) -> Result<u8, Failure> {
+    wait_for_guest(pid, channel, lifetime, Some(directories), |guest| {
+        privileges::drop_capabilities_except(CapabilitySet::SYS_PTRACE)?;
         privileges::no_new_privs()?;
         privileges::not_dumpable()?;
         channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
@@ -28,11 +37,13 @@ pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Resu
 
 /// Runs `begin` with a pidfd of the guest's first process, then waits until that process ends. Kills
 /// the process when `begin` fails or the runner ends. Reports to the runner how the process ended,
-/// and returns the exit status of this program.
+/// and returns the exit status of this program. Each byte that the runner sends over the lifetime
+/// socket asks for a count of `directories`; the answer is a byte if there are too many.
 pub(crate) fn wait_for_guest(
     pid: i32,
     channel: &Channel,
     lifetime: &OwnedFd,
+    mut directories: Option<MergedDirectories>,
     begin: impl FnOnce(BorrowedFd<'_>) -> Result<(), Failure>,
 ) -> Result<u8, Failure> {
     let child = Pid::from_raw(pid).ok_or_else(|| Failure::rule(Step::Fork, "pid"))?;
@@ -54,9 +65,22 @@ pub(crate) fn wait_for_guest(
         if !ended.is_empty() {
             break;
         }
-        if !runner.is_empty() {
-            let _ = pidfd_send_signal(&guest, Signal::KILL);
-            break;
+        if runner.is_empty() {
+            continue;
+        }
+        let asked = recv(lifetime, &mut [0_u8; 64], RecvFlags::DONTWAIT);
+        match (&mut directories, asked) {
+            (Some(directories), Ok((1.., _))) => {
+                if directories.are_too_many() {
+                    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                    let _ = send(lifetime, b"!", flags);
+                }
+            }
+            (_, Err(Errno::AGAIN | Errno::INTR)) => {}
+            (_, Ok(_) | Err(_)) => {
+                let _ = pidfd_send_signal(&guest, Signal::KILL);
+                break;
+            }
         }
     }
     let status = loop {

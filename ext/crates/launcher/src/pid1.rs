@@ -55,8 +55,8 @@ fn build(
     let named = rustix::system::sethostname(plan.hostname.as_bytes());
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
     shortfalls.tolerate(namespaces::loopback_up())?;
-    // Fails in containers that show /proc/sys read-only; then the host's default sizes apply.
-    let _ = namespaces::bound_receive_buffers();
+    // Fails in containers that show /proc/sys read-only; then the host's default limits apply.
+    let _ = namespaces::bound_tcp_memory();
     let before = probe::look_before()?;
     let built = rootfs::build(plan)?;
     if let Some(scratch) = &built.scratch {

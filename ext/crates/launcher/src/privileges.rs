@@ -110,6 +110,12 @@ pub(crate) fn limit_watches() -> Result<(), Failure> {
 /// Drops every capability permanently, including those that executing a set-uid program or a
 /// program with file capabilities would grant.
 pub(crate) fn drop_capabilities() -> Result<(), Failure> {
+    drop_capabilities_except(CapabilitySet::empty())
+}
+
+/// Does the same, but keeps the capabilities in `kept` for this process; programs that it executes
+/// do not get them.
+pub(crate) fn drop_capabilities_except(kept: CapabilitySet) -> Result<(), Failure> {
     let locked = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
         | CapabilitiesSecureBits::NO_SETUID_FIXUP
@@ -130,18 +136,19 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
             return Err(error).at(Step::Capabilities, "bounding set");
         }
     }
-    clear_capabilities()
+    clear_capabilities_except(kept)
 }
 
-/// Empties the ambient, effective, permitted and inheritable capability sets of this process.
-fn clear_capabilities() -> Result<(), Failure> {
+/// Empties the ambient and inheritable capability sets of this process, and leaves only `kept` in
+/// the effective and permitted ones.
+fn clear_capabilities_except(kept: CapabilitySet) -> Result<(), Failure> {
     clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).at(Step::Capabilities, "capset")
+    set_capabilities(None, sets).at(Step::Capabilities, "capset")
 }
 
 /// Drops all capabilities that the process holds. If it may not change the bounding set, that set
@@ -151,7 +158,7 @@ pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     if held.effective.contains(CapabilitySet::SETPCAP) {
         return drop_capabilities();
     }
-    clear_capabilities()
+    clear_capabilities_except(CapabilitySet::empty())
 }
 
 /// Sets `no_new_privs`: set-uid bits and file capabilities have no effect from here on.

@@ -355,7 +355,7 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
             ),
             (
                 "setxattr",
-                libc::EPERM,
+                libc::EOPNOTSUPP,
                 code(libc::syscall(libc::SYS_setxattr, nowhere, nowhere, 0, 0, 0)),
             ),
             (
@@ -417,10 +417,10 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
     }
     Ok(enforced(
         IsolationAxis::Syscalls,
-        "seccomp allow-list for this level, three filters",
-        "filter mode; unshare, ptrace, keyctl, bpf, mount, changes of mode, owner, times and attributes by path, \
-         limits of another process, watches and leases give EPERM, clone3 and io_uring_setup ENOSYS; \
-         fsync succeeds and does nothing"
+        "seccomp allow-list for this level, five filters",
+        "filter mode; unshare, ptrace, keyctl, bpf, mount, changes of mode, owner and times by path, \
+         limits of another process, watches and leases give EPERM, clone3 and io_uring_setup ENOSYS, \
+         setxattr EOPNOTSUPP; fsync succeeds and does nothing"
             .to_owned(),
     ))
 }

@@ -52,7 +52,7 @@ pub(crate) fn launch(
         }
         pid => {
             drop((own_fd, places));
-            let answer = parent::wait_for_guest(pid, channel, lifetime, |guest| {
+            let answer = parent::wait_for_guest(pid, channel, lifetime, None, |guest| {
                 channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
             });
             end_everything();

@@ -1,16 +1,17 @@
-//! The three seccomp filters of a guest.
+//! The seccomp filters of a guest.
 //!
 //! The first filter allows the system calls in `syscalls.rs` and answers EPERM to all others. A
-//! call through another architecture's table (`int 0x80`, x32) is refused or kills the process. The
-//! second filter answers success to some calls without executing them. The third answers ENOSYS to
-//! calls for which libraries then use a fallback. If several filters return an errno, the kernel
-//! uses that of the filter installed last.
+//! call through another architecture's table (`int 0x80`, x32) is refused or kills the process. Each
+//! further filter answers some calls with one errno, so that programs continue or use something
+//! else, see [`answers`]. If several filters return an errno, the kernel uses that of the filter
+//! installed last.
 
 use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, IGNORED, LEGACY};
 use crate::syscalls_browser as browser;
 use crate::syscalls_reduced as reduced;
 use crate::syscalls_sockets as sockets;
+use crate::syscalls_unsupported::{INVALID, UNSUPPORTED};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
@@ -81,25 +82,35 @@ fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
     alternatives.iter().map(rule).collect()
 }
 
-/// Compiles the second filter: system calls that return success without being executed.
-fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
+/// Returns the errno of each further filter and the system calls that it answers, in the order of
+/// installation. The filter with ENOSYS is the last, because it also answers `seccomp`.
+fn answers(list: CallList) -> Result<[(i32, Rules); 4], Failure> {
     let added = match list {
         CallList::Full | CallList::Browser => &[][..],
         CallList::Reduced => reduced::IGNORED,
     };
-    let rules = IGNORED
-        .iter()
-        .chain(added)
-        .map(|(number, alternatives)| Ok((*number, chain(alternatives)?)))
-        .collect::<Result<Rules, Failure>>()?;
-    compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
+    let some = |table: &mut dyn Iterator<Item = &(i64, &[&[Argument]])>| {
+        table
+            .map(|(number, alternatives)| Ok((*number, chain(alternatives)?)))
+            .collect::<Result<Rules, Failure>>()
+    };
+    let all = |numbers: &[i64]| numbers.iter().map(|n| (*n, Vec::new())).collect();
+    Ok([
+        (0, some(&mut IGNORED.iter().chain(added))?),
+        (libc::EOPNOTSUPP, all(UNSUPPORTED)),
+        (libc::EINVAL, some(&mut INVALID.iter())?),
+        (libc::ENOSYS, all(ABSENT)),
+    ])
 }
 
-/// Compiles the third filter: system calls that return ENOSYS.
-fn absent_list() -> Result<BpfProgram, Failure> {
-    let rules = ABSENT.iter().map(|number| (*number, Vec::new())).collect();
-    let absent = SeccompAction::Errno(errno(libc::ENOSYS));
-    compile(rules, SeccompAction::Allow, absent)
+/// Compiles the filters in the order of installation.
+fn filters(list: CallList) -> Result<Vec<BpfProgram>, Failure> {
+    let mut all = vec![allow_list(list)?];
+    for (answer, rules) in answers(list)? {
+        let answer = SeccompAction::Errno(errno(answer));
+        all.push(compile(rules, SeccompAction::Allow, answer)?);
+    }
+    Ok(all)
 }
 
 fn errno(value: i32) -> u32 {
@@ -131,29 +142,27 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
     SeccompCondition::new(index, width, operator, value).map_err(refused("condition"))
 }
 
-/// Installs the three filters for this process and its children.
+/// Installs the filters for this process and its children.
 pub(crate) fn install(list: CallList) -> Result<(), Failure> {
-    let (allowed, ignored, absent) = (allow_list(list)?, ignored_list(list)?, absent_list()?);
-    apply_filter(&allowed).map_err(not_installed("allow-list"))?;
-    apply_filter(&ignored).map_err(not_installed("ignored list"))?;
-    apply_filter(&absent).map_err(not_installed("absent list"))
+    for filter in filters(list)? {
+        apply_filter(&filter).map_err(not_installed)?;
+    }
+    Ok(())
 }
 
-fn not_installed(subject: &'static str) -> impl Fn(seccompiler::Error) -> Failure {
-    move |error| {
-        let errno = match &error {
-            seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => {
-                cause.raw_os_error()
-            }
-            seccompiler::Error::Backend(_)
-            | seccompiler::Error::EmptyFilter
-            | seccompiler::Error::ThreadSync(_) => None,
-        };
-        Failure {
-            step: Step::Seccomp,
-            subject: subject.to_owned(),
-            errno: errno.unwrap_or(0),
+fn not_installed(error: seccompiler::Error) -> Failure {
+    let errno = match &error {
+        seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => {
+            cause.raw_os_error()
         }
+        seccompiler::Error::Backend(_)
+        | seccompiler::Error::EmptyFilter
+        | seccompiler::Error::ThreadSync(_) => None,
+    };
+    Failure {
+        step: Step::Seccomp,
+        subject: "filter".to_owned(),
+        errno: errno.unwrap_or(0),
     }
 }
 
@@ -164,15 +173,10 @@ mod tests {
 
     #[test]
     fn seccomp_filters_compile_within_the_kernels_instruction_limit() {
-        for program in [
-            allow_list(CallList::Full).unwrap(),
-            allow_list(CallList::Browser).unwrap(),
-            allow_list(CallList::Reduced).unwrap(),
-            ignored_list(CallList::Full).unwrap(),
-            ignored_list(CallList::Reduced).unwrap(),
-            absent_list().unwrap(),
-        ] {
-            assert!((1..4096).contains(&program.len()), "{}", program.len());
+        for list in [CallList::Full, CallList::Browser, CallList::Reduced] {
+            for program in filters(list).unwrap() {
+                assert!((1..4096).contains(&program.len()), "{}", program.len());
+            }
         }
     }
 
@@ -231,10 +235,22 @@ mod tests {
     }
 
     #[test]
-    fn syscalls_answered_with_success_are_not_in_the_enosys_list() {
-        for (number, _) in IGNORED.iter().chain(reduced::IGNORED) {
-            assert!(!ABSENT.contains(number), "{number}");
+    fn no_syscall_is_answered_with_two_errnos() {
+        for list in [CallList::Full, CallList::Reduced] {
+            let mut seen = BTreeSet::new();
+            for (_, rules) in answers(list).unwrap() {
+                for number in rules.into_keys() {
+                    assert!(seen.insert(number), "{number}");
+                }
+            }
         }
+    }
+
+    #[test]
+    fn last_filter_refuses_the_installation_of_further_filters() {
+        let [.., (errno, rules)] = answers(CallList::Full).unwrap();
+        assert_eq!(errno, libc::ENOSYS);
+        assert!(rules.contains_key(&libc::SYS_seccomp));
     }
 
     #[test]
@@ -245,7 +261,7 @@ mod tests {
             assert!(!plain.contains(number), "checked and allowed: {number}");
         }
         // The first filter allows `seccomp` only so that the later filters can be installed.
-        for number in ABSENT {
+        for number in ABSENT.iter().chain(UNSUPPORTED) {
             assert!(
                 !plain.contains(number) || *number == libc::SYS_seccomp,
                 "{number}"

@@ -10,10 +10,10 @@ use crate::syscalls::Argument;
 use crate::syscalls_sockets::SOCKET_KIND;
 use libc::{
     SYS_accept, SYS_accept4, SYS_bind, SYS_connect, SYS_fchmodat, SYS_fchownat, SYS_fdatasync,
-    SYS_fsync, SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_lsetxattr,
-    SYS_msync, SYS_prlimit64, SYS_removexattr, SYS_sched_setaffinity, SYS_sched_setattr,
-    SYS_sched_setparam, SYS_sched_setscheduler, SYS_setpriority, SYS_setxattr, SYS_socket,
-    SYS_socketpair, SYS_sync_file_range, SYS_utimensat,
+    SYS_fsync, SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_msync,
+    SYS_prlimit64, SYS_removexattr, SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam,
+    SYS_sched_setscheduler, SYS_setpriority, SYS_socket, SYS_socketpair, SYS_sync_file_range,
+    SYS_utimensat,
 };
 
 /// System calls of the full list that are not allowed at level `reduced`.
@@ -27,14 +27,11 @@ pub(crate) const REMOVED: &[i64] = &[
     SYS_accept4,
     SYS_connect,
     // No change of mode, owner, times and attributes by path: files of the host belong to the same
-    // user. `fchmod`, `fchown` and `fsetxattr` stay allowed, because only the guest's files can be
-    // opened.
+    // user. `fchmod` and `fchown` stay allowed, because only the guest's files can be opened.
     SYS_fchmodat,
     // fchmodat2, which the libc crate does not name yet.
     452,
     SYS_fchownat,
-    SYS_setxattr,
-    SYS_lsetxattr,
     SYS_removexattr,
     SYS_lremovexattr,
     #[cfg(target_arch = "x86_64")]

@@ -24,7 +24,7 @@ struct attempt {
 
 /* One list of attempts per topic; an empty entry ends each list. */
 extern const struct attempt files[], processes[], network[], namespaces[], mounts[], kernel[], sharing[],
-	resources[];
+	resources[], uncounted[];
 
 /* Converts the result of a system call to the result of an attempt: 0 or errno. */
 static inline int answer(long result) { return result < 0 ? errno : 0; }

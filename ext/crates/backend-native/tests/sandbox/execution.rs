@@ -239,3 +239,44 @@ fn bash_php_git_curl_python_and_node_run_in_the_guest() {
         assert_eq!(run(&mut guest, &["node", "-e", node]).ok(), "5x\n\n");
     }
 }
+
+/// seccomp refuses extended attributes and `splice`, because the kernel memory behind them counts
+/// against no limit. Programs that copy files then do without.
+#[test]
+fn files_are_copied_without_extended_attributes_and_splice() {
+    let mut guest = guest();
+    let copy = r#"
+set -e
+mkdir /tmp/from && cd /tmp/from && echo text > file && chmod 640 file && ln -s file link && mkfifo fifo
+touch -d '2020-02-02 02:02:02' file
+cp -a /tmp/from /tmp/by-cp
+cp --preserve=mode,timestamps file /tmp/by-cp/copy
+install -m 600 file /tmp/by-cp/installed
+mkdir /tmp/by-tar && tar --xattrs --acls -cf - . | tar --xattrs --acls -xf - -C /tmp/by-tar
+! command -v rsync > /dev/null || rsync -aq file link /tmp/by-cp/synced/
+cat file | cat > /tmp/by-cp/piped
+mv /tmp/by-tar/file /dev/shm/moved
+stat -c '%a %y' /tmp/by-cp/file /dev/shm/moved | sort -u
+! setfattr --help > /dev/null 2>&1 || ! setfattr -n user.note -v x file 2> /dev/null
+/usr/bin/python3 -c "
+import os, shutil, sys
+shutil.copy2('file', '/tmp/by-cp/python')
+try:
+    os.setxattr('file', 'user.note', b'x')
+    sys.exit('control: an attribute was set')
+except OSError as error:
+    assert error.errno == 95, error
+reading, writing = os.pipe()
+try:
+    os.splice(os.open('file', os.O_RDONLY), writing, 1)
+    sys.exit('control: data was spliced')
+except OSError as error:
+    assert error.errno == 22, error
+assert os.sendfile(writing, os.open('file', os.O_RDONLY), 0, 5) == 5
+"
+"#;
+    assert_eq!(
+        sh(&mut guest, copy).ok(),
+        "640 2020-02-02 02:02:02.000000000 +0000\n"
+    );
+}

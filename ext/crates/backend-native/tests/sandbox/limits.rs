@@ -64,6 +64,31 @@ fn guest_is_killed_when_its_processes_together_exceed_the_memory_limit() {
     assert!(end.usage.peak_memory_bytes > 256 * MIB);
 }
 
+/// After fork, parent and children share all pages that none of them changes.
+#[test]
+fn pages_that_processes_share_count_once_towards_the_memory_limit() {
+    let fork = "
+import os, sys, time
+held = bytearray(60 << 20)
+for child in range(8):
+    if os.fork() == 0:
+        if sys.argv[1] == 'change':
+            held[:] = b'x' * len(held)
+        time.sleep(2)
+        os._exit(0)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break";
+    let mut guest = limited(|l| l.memory_bytes = 256 * MIB);
+    let shared = run(&mut guest, &["/usr/bin/python3", "-c", fork, "share"]);
+    assert_eq!(shared.code(), 0, "{shared:?}");
+    assert!(guest.usage().peak_memory_bytes < 256 * MIB);
+    let changed = run(&mut guest, &["/usr/bin/python3", "-c", fork, "change"]);
+    assert_eq!(changed.execution.end, ExecEnd::MemoryLimit, "control");
+}
+
 #[test]
 fn process_that_needs_more_than_memory_bytes_fails_and_memory_pressure_is_reported() {
     // With strings of the first size PHP touches all memory that it maps, with the second size only

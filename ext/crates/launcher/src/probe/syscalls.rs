@@ -79,9 +79,20 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
                 libc::EPERM,
                 errno_of(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
             ),
-            // The descriptor is invalid, so the kernel would return EBADF; a success comes from the
-            // filter.
+            // The descriptors are invalid, so the kernel would return EBADF; a success or EINVAL comes
+            // from the filter.
             ("syncfs", 0, errno_of(libc::syscall(libc::SYS_syncfs, -1))),
+            (
+                "splice",
+                libc::EINVAL,
+                errno_of(libc::syscall(libc::SYS_splice, -1, 0, -1, 0, 1, 0)),
+            ),
+            // For a null path the kernel would return EFAULT.
+            (
+                "setxattr",
+                libc::EOPNOTSUPP,
+                errno_of(libc::syscall(libc::SYS_setxattr, 0, 0, 0, 0, 0)),
+            ),
         ]
     };
     for (name, wanted, got) in tried {
@@ -95,8 +106,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> 
         return Err(wrong("the seccomp mode, which is not filter mode"));
     }
     Ok(Observation::enforced(
-        "seccomp allow-list, three filters",
-        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf, mount and leases give EPERM, clone3 and io_uring_setup ENOSYS; syncfs succeeds and does nothing",
+        "seccomp allow-list, five filters",
+        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf, mount and leases give EPERM, clone3 and io_uring_setup ENOSYS, splice EINVAL, setxattr EOPNOTSUPP; syncfs succeeds and does nothing",
     ))
 }
 
