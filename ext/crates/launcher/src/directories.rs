@@ -46,6 +46,15 @@ pub(crate) struct MergedDirectories {
     next: Instant,
 }
 
+/// Result of one count.
+#[derive(Default)]
+struct Found {
+    /// Merged directories, one for each descriptor.
+    merged: Vec<Stat>,
+    /// Number of descriptors of which the kind is unknown; they count as merged directories.
+    unknown: u64,
+}
+
 /// Opens `/proc`. Pid 1 replaces the root directory of the launcher's mount namespace later.
 pub(crate) fn open_processes() -> Result<OwnedFd, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -76,7 +85,7 @@ impl MergedDirectories {
     }
 
     fn count(&mut self) -> bool {
-        let mut found = Vec::new();
+        let mut found = Found::default();
         let mut tree = vec![self.pid];
         let mut next = 0;
         while let Some(pid) = tree.get(next).copied().filter(|_| next < PROCESSES) {
@@ -86,7 +95,7 @@ impl MergedDirectories {
         }
         let mut names = HashMap::new();
         let mut sum = 0_u64;
-        for stat in &found {
+        for stat in &found.merged {
             let key = (stat.st_dev, stat.st_ino);
             let now = u64::try_from(stat.st_size).unwrap_or(0) / NAME;
             let most = self.names.get(&key).map_or(now, |before| now.max(*before));
@@ -94,7 +103,8 @@ impl MergedDirectories {
             sum = sum.saturating_add(most);
         }
         self.names = names;
-        found.len() as u64 > FIXED_LIMITS.merged_directories || sum > NAMES
+        let count = found.merged.len() as u64 + found.unknown;
+        count > FIXED_LIMITS.merged_directories || sum > NAMES
     }
 
     /// Appends the child processes of a process.
@@ -120,14 +130,15 @@ impl MergedDirectories {
     }
 
     /// Appends the merged directories that a process has open.
-    fn merged(&self, pid: i32, found: &mut Vec<Stat>) {
+    fn merged(&self, pid: i32, found: &mut Found) {
         let descriptors = format!("{pid}/fd");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(&self.processes, &descriptors, flags, Mode::empty()) {
             Ok(directory) => {
                 let stat = |number: i32| statat(&directory, number.to_string(), AtFlags::empty());
                 let all = numbers_in(&directory).into_iter();
-                found.extend(all.filter_map(|number| stat(number).ok()).filter(is_merged));
+                let all = all.filter_map(|number| stat(number).ok());
+                found.merged.extend(all.filter(is_merged));
             }
             Err(Errno::ACCESS) => {
                 let Some(process) =
@@ -135,9 +146,14 @@ impl MergedDirectories {
                 else {
                     return;
                 };
-                let all = self.numbers(&format!("{pid}/fdinfo")).into_iter();
-                let copies = all.filter_map(|number| copy_of(&process, number).ok());
-                found.extend(copies.filter_map(|fd| fstat(fd).ok()).filter(is_merged));
+                for number in self.numbers(&format!("{pid}/fdinfo")) {
+                    match copy_of(&process, number).and_then(fstat) {
+                        Ok(stat) if is_merged(&stat) => found.merged.push(stat),
+                        Ok(_) | Err(Errno::BADF | Errno::SRCH) => {}
+                        // The seccomp profile of a container may refuse the copy.
+                        Err(_) => found.unknown += 1,
+                    }
+                }
             }
             Err(_) => {}
         }

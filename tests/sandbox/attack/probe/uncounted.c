@@ -3,10 +3,10 @@
  * `reached` when it got the amount in its argument, otherwise `stopped` and the errno.
  */
 #include "probe.h"
-#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -154,10 +154,13 @@ static int flood_whole_locks(char **arguments) {
 	_exit(write(0, answer, strlen(answer)) < 0);
 }
 
-/* directories DIRECTORY ENTRIES N [SECONDS]: lists of the names of a directory that changes before each is read. */
+/* directories DIRECTORY ENTRIES N SECONDS [hidden]: lists of the names of a directory that changes before each is read;
+ * `hidden`: by a process that hides its descriptors from other processes of its user. */
 static int flood_directories(char **arguments) {
 	char name[256], padding[200];
 	memset(padding, 'n', sizeof padding);
+	if (arguments[4] && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return stopped(errno);
 	if (chdir(arguments[0]))
 		return errno;
 	for (long i = 0; i < number(arguments[1]); i++) {
