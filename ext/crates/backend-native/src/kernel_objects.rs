@@ -80,19 +80,13 @@ impl KernelObjects {
             return Count::NotDue;
         }
         self.cpu = cpu;
-        let too_many = descriptors(self.pid) > self.descriptors
-            || self.locks() > LOCKS
+        let processes = tree(self.pid);
+        let too_many = descriptors(&processes) > self.descriptors
+            || locks(&processes) > LOCKS
             || (self.own_network && self.sockets() > SOCKETS);
         let pause = start.elapsed().saturating_mul(SHARE_OF_TIME);
         self.next = Instant::now() + pause.min(LONGEST_PAUSE);
         if too_many { Count::TooMany } else { Count::Few }
-    }
-
-    fn locks(&self) -> usize {
-        let processes = tree(self.pid).into_iter().collect();
-        File::open("/proc/locks").map_or(0, |list| {
-            count_locks(BufReader::new(list), &processes, LOCKS + 1)
-        })
     }
 
     fn sockets(&self) -> usize {
@@ -121,6 +115,13 @@ pub(crate) fn too_many(limits: &Limits) -> ErrorBody {
         .with("limitSockets", SOCKETS)
         .with("limitDescriptors", descriptors)
         .with("limitDirectories", directories)
+}
+
+fn locks(processes: &[i32]) -> usize {
+    let processes = processes.iter().copied().collect();
+    File::open("/proc/locks").map_or(0, |list| {
+        count_locks(BufReader::new(list), &processes, LOCKS + 1)
+    })
 }
 
 /// Counts the locks of these processes in the text of `/proc/locks`, up to `most`.

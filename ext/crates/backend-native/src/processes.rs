@@ -66,10 +66,10 @@ pub(crate) fn shared_once(pid: i32) -> u64 {
     sum.saturating_add(files)
 }
 
-/// Returns how many file descriptors `pid` and all its descendants have open (Linux 6.2; 0 before).
-pub(crate) fn descriptors(pid: i32) -> u64 {
+/// Returns how many file descriptors these processes have open (Linux 6.2; 0 before).
+pub(crate) fn descriptors(processes: &[i32]) -> u64 {
     let of = |pid: &i32| fs::metadata(format!("/proc/{pid}/fd")).map_or(0, |meta| meta.len());
-    tree(pid).iter().map(of).sum()
+    processes.iter().map(of).sum()
 }
 
 /// Memory of one process in bytes.
