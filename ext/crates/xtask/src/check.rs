@@ -2,7 +2,8 @@
 
 use crate::findings::{TaskError, settle};
 use crate::{
-    claims, commands, dependencies, generate, links, php, schemas, source_rules, structure,
+    claims, commands, dependencies, generate, kernel_memory, links, php, schemas, source_rules,
+    structure,
 };
 use std::path::Path;
 
@@ -88,6 +89,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("claims", claims::check(root)?);
     section("links", links::check(root)?);
     section("schemas", schemas::check(root)?);
+    section("kernel memory", kernel_memory::check(root)?);
     section("generated files", generate::check(root)?);
     // PHP checks and clippy run in parallel, because each uses one processor most of the time.
     let (php, clippy) = std::thread::scope(|scope| {

@@ -5,7 +5,10 @@
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
-use crate::{abilities, attacks, compatibility, error_codes, schemas, site_content, task, tree};
+use crate::{
+    abilities, attacks, compatibility, error_codes, kernel_memory, schemas, site_content, task,
+    tree,
+};
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +18,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
         attacks::document(root)?,
         compatibility::document(root)?,
         error_codes::php_enum(),
+        kernel_memory::document(root)?,
         schemas::manifest(root)?,
         site_content::copy(root)?,
         facade,
