@@ -27,6 +27,8 @@ from harness.service import Activator
 from harness.users import temporary_user
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# Programs of this suite, which each guest can start.
+PROGRAMS = ("neighbour", "allocate")
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 GUEST_IDS = "1800000000:64"
 SUBORDINATE = (1810000000, 64)
@@ -71,7 +73,9 @@ class World:
         users = {uid for uid in map(owner, glob.glob("/proc/[0-9]*")) if uid is not None}
         must(self.uid not in users, f"processes of the user {self.uid} are alive")
         self.program = os.path.join(self.directory, "neighbour")
-        subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", self.program, os.path.join(HERE, "neighbour.c")], check=True)
+        for name in PROGRAMS:
+            subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", os.path.join(self.directory, name), os.path.join(HERE, f"{name}.c")],
+                           check=True)
         self.cap, self.stack = WATCHES_LEFT * 6 // 5, contextlib.ExitStack()
         self.knows_identity = "--identity" in subprocess.run([environment["CODEBOX"], "run", "--help"], capture_output=True, text=True,
                                                              check=True).stdout
@@ -159,8 +163,9 @@ class Mode:
         self.state = self.state_directory()
         self.mount = world.fresh(f"{name}/mount", self.uid)
         self.live = world.fresh(f"{name}/live", self.uid)
-        with open(world.program, "rb") as file:
-            world.put(f"{self.mount}/neighbour", file.read(), self.uid)
+        for name in PROGRAMS:
+            with open(os.path.join(world.directory, name), "rb") as file:
+                world.put(f"{self.mount}/{name}", file.read(), self.uid)
         for number in range(5):
             world.put(f"{self.live}/part-{number}.php", b"<?php return 1;\n", self.uid)
         self.stack = contextlib.ExitStack()
