@@ -12,6 +12,8 @@ pub(super) const FILE: &str = "ext/crates/launcher/src/kernel_memory.json";
 /// Number of bytes of one kind of object that no limit counts, above which the object must be in
 /// [`Table::over`]. The goal for all objects of a guest together.
 pub(super) const SHARE: u64 = 32 << 20;
+/// Bound of objects that no call of a guest makes any more, and which `tests/neighbours` still tries.
+const REFUSED: &str = "refused";
 /// Default memory limit of a guest in bytes, to which the table refers.
 pub(super) const MEMORY: u64 = 1 << 30;
 
@@ -174,8 +176,10 @@ impl Table {
         }
         for object in &self.objects {
             let id = object.id.as_str();
-            if !made.contains(id) {
-                findings.push(format!("no call makes the object {id}"));
+            match (object.bound.as_str(), made.contains(id)) {
+                (REFUSED, true) => findings.push(format!("a call makes the refused object {id}")),
+                (REFUSED, false) | (_, true) => {}
+                (_, false) => findings.push(format!("no call makes the object {id}")),
             }
             if self.bound(object).is_none() {
                 findings.push(format!("object {id}: there is no bound {}", object.bound));
@@ -313,6 +317,23 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("file") && found[0].contains("must not be"));
         assert!(found[1].contains("area") && found[1].contains("must be"));
+    }
+
+    #[test]
+    fn only_a_refused_object_is_made_by_no_call() {
+        let mut table = table();
+        table.calls.remove("timer");
+        assert!(table.defects()[0].contains("no call makes the object timer"));
+        table.bounds[0].id = REFUSED.to_owned();
+        table.objects.retain(|one| one.id == "timer");
+        table.objects[0].bound = REFUSED.to_owned();
+        table.over.clear();
+        table.calls.clear();
+        table.options.clear();
+        assert!(table.defects().is_empty(), "{:?}", table.defects());
+        let call = ("timer".to_owned(), Effect::Makes(vec!["timer".to_owned()]));
+        table.calls.extend([call]);
+        assert!(table.defects()[0].contains("makes the refused object timer"));
     }
 
     #[test]
