@@ -1,10 +1,13 @@
 //! Commands that only processes of this product call. The help texts do not list them.
 
 use super::{placement, site_change};
+use crate::settings::{ProgramArgs, host_programs};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use wp_codebox_runtime::Owner;
+use wp_codebox_supervisor::ServiceConfig;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Internal {
@@ -22,6 +25,10 @@ pub(crate) enum Internal {
     /// Remove the cgroups of a run after its supervisor has exited.
     #[command(hide = true)]
     KeepCgroups {
+        /// User id of the owner of the state directory.
+        uid: u32,
+        /// Group id of the owner of the state directory.
+        gid: u32,
         /// File in the state directory that lists the run's cgroups.
         intent: PathBuf,
         /// Cgroup directories.
@@ -35,6 +42,8 @@ pub(crate) enum Internal {
         /// Range of ids for guests of callers other than root: FIRST:COUNT.
         #[arg(long)]
         guest_ids: Option<String>,
+        #[command(flatten)]
+        programs: ProgramArgs,
     },
 }
 
@@ -65,19 +74,26 @@ impl Internal {
             Self::Spawn { command } => wp_codebox_supervisor::spawn_detached(&command),
             Self::ChangeSite => site_change::main(),
             Self::KeepCgroups {
+                uid,
+                gid,
                 intent,
                 directories,
-            } => wp_codebox_supervisor::keep_cgroups(&intent, &directories),
+            } => wp_codebox_supervisor::keep_cgroups(&intent, Owner { uid, gid }, &directories),
             Self::Supervise {
                 frames_fd,
                 guest_ids,
+                programs,
             } => {
                 // The environment can also set the guest ids: a systemd unit can add a variable
                 // without replacing the command line.
                 let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
+                let service = ServiceConfig {
+                    guest_ids: ids.as_deref(),
+                    programs: &|| host_programs(&programs),
+                };
                 wp_codebox_supervisor::supervise(
                     frames_fd,
-                    ids.as_deref(),
+                    &service,
                     Some(&placement::ClusterPlacer),
                 )
             }
@@ -98,10 +114,10 @@ mod tests {
     fn internal_command_is_read_without_the_parser_of_all_commands() {
         assert!(matches!(
             read("wp-codebox supervise --frames-fd=4 --guest-ids 1:2"),
-            Some(Internal::Supervise { frames_fd: 4, guest_ids: Some(ids) }) if ids == "1:2"
+            Some(Internal::Supervise { frames_fd: 4, guest_ids: Some(ids), .. }) if ids == "1:2"
         ));
         assert!(matches!(
-            read("wp-codebox keep-cgroups intent a b"),
+            read("wp-codebox keep-cgroups 33 33 intent a b"),
             Some(Internal::KeepCgroups { directories, .. }) if directories.len() == 2
         ));
         assert!(matches!(

@@ -7,6 +7,7 @@
 
 mod cgroup_reaper;
 mod control;
+mod host_programs;
 mod outbox;
 mod parent;
 mod peer;
@@ -15,7 +16,8 @@ mod supervise;
 pub mod workspace;
 
 pub use cgroup_reaper::keep as keep_cgroups;
-pub use peer::Caller;
+pub use host_programs::HostPrograms;
+pub use peer::{Caller, ServiceConfig};
 pub use run::placed::{PlacedRun, Placer, RecordEvent};
 pub use run::{
     MAIL_LIST, SYNC_FILE_BYTES, copy_bundle, default_policy, group, identity, list_archive,

@@ -1,10 +1,9 @@
 //! Peer credentials of a unix socket, and the user with whose permissions a request is carried out.
 
+use crate::host_programs::HostPrograms;
 use rustix::fd::AsFd;
 use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
 use rustix::process::{Gid, Uid};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use wp_codebox_backend_native::peer_groups;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, KernelIds, RunRequest};
 
@@ -20,7 +19,7 @@ pub enum Caller {
     /// The user of this process, or root.
     Trusted,
     /// Another user, served by a service that root started. The paths of the request are opened
-    /// with this user's permissions, and no program of the request runs as root.
+    /// with this user's permissions, and the programs come from the configuration of the service.
     Other {
         /// User id.
         uid: u32,
@@ -31,7 +30,17 @@ pub enum Caller {
         /// Range of user and group ids that the service's configuration reserves for guests; `None`
         /// if the configuration sets no range.
         ids: Option<GuestIds>,
+        /// Programs of the service's configuration.
+        programs: HostPrograms,
     },
+}
+
+/// Configuration of the service for callers other than root and its own user.
+pub struct ServiceConfig<'a> {
+    /// Range of user and group ids for guests, `FIRST:COUNT`.
+    pub guest_ids: Option<&'a str>,
+    /// Returns the programs of this host; called only for such a caller.
+    pub programs: &'a dyn Fn() -> Result<HostPrograms, ErrorBody>,
 }
 
 /// Rejects a frame socket (the connection to the caller) whose peer may not start runs. The
@@ -40,7 +49,9 @@ pub enum Caller {
 /// If root started the service, the file mode of the service's socket decides which users can
 /// connect and thereby start runs; the state directory of the request must belong to the connected
 /// user.
-pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, ErrorBody> {
+pub(crate) fn check(socket: impl AsFd, service: &ServiceConfig<'_>) -> Result<Caller, ErrorBody> {
+    let ids = service.guest_ids.map(GuestIds::parse).transpose();
+    let ids = ids.map_err(|e| ErrorBody::new(ErrorCode::ConfigInvalid, e.to_string()))?;
     let refuse = |why: String| Err(ErrorBody::new(ErrorCode::Forbidden, why));
     if socket_acceptconn(&socket).unwrap_or(false) {
         return refuse(
@@ -70,15 +81,18 @@ pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, 
         gid: peer.gid.as_raw(),
         groups: peer_groups(&socket).map_err(|error| unknown(&error))?,
         ids,
+        programs: (service.programs)()?,
     })
 }
 
 impl Caller {
-    /// Rejects a request with settings that only the operator of the service may set.
-    pub fn check(&self, request: &RunRequest) -> Result<(), ErrorBody> {
-        if *self == Self::Trusted {
+    /// Accepts the request of a trusted caller as it is. For another user, rejects a request with
+    /// settings that only the operator of the service may set, and replaces the programs by those of
+    /// the service. Opens nothing that the request names.
+    pub fn admit(&self, request: &mut RunRequest) -> Result<(), ErrorBody> {
+        let Self::Other { programs, .. } = self else {
             return Ok(());
-        }
+        };
         let refuse = |what: &str| {
             let message = format!(
                 "only the service that starts runs may set {what}: leave it out of the request"
@@ -93,8 +107,13 @@ impl Caller {
                 "the range of guest ids (wp_codebox.guest_ids; --guest-ids of the service)",
             );
         }
-        // The launcher runs as root: it starts before the supervisor gives up root.
-        only_root_can_change(Path::new(&request.paths.launcher))
+        programs.apply(request)
+    }
+
+    /// Returns whether the caller is root or the user of this process.
+    #[must_use]
+    pub fn is_trusted(&self) -> bool {
+        *self == Self::Trusted
     }
 
     /// Runs `work` with the effective user id, group id and supplementary groups of the caller,
@@ -150,28 +169,6 @@ impl Caller {
     }
 }
 
-/// Rejects a program that users other than root could replace.
-fn only_root_can_change(program: &Path) -> Result<(), ErrorBody> {
-    let real = std::fs::canonicalize(program).ok();
-    let safe = real.as_deref().is_some_and(|real| {
-        real.ancestors().all(|part| {
-            std::fs::symlink_metadata(part).is_ok_and(|meta| {
-                // In a sticky directory such as /tmp other users may add names but not replace
-                // root's files.
-                meta.uid() == 0 && (meta.mode() & 0o022 == 0 || meta.mode() & 0o1000 != 0)
-            })
-        })
-    });
-    if safe {
-        return Ok(());
-    }
-    let message = format!(
-        "the launcher {} could be replaced by users other than root, and the service would run it as root; install it where only root can write",
-        program.display()
-    );
-    Err(ErrorBody::new(ErrorCode::Forbidden, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,13 +177,20 @@ mod tests {
     #[test]
     fn caller_of_the_same_user_may_connect_and_a_listening_socket_is_rejected() {
         let (a, _b) = UnixStream::pair().unwrap();
-        assert_eq!(check(&a, None).unwrap(), Caller::Trusted);
+        let config = ServiceConfig {
+            guest_ids: None,
+            programs: &|| unreachable!("the caller is trusted"),
+        };
+        assert_eq!(check(&a, &config).unwrap(), Caller::Trusted);
         let temp = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(temp.path().join("s")).unwrap();
-        let error = check(&listener, None).unwrap_err();
+        let error = check(&listener, &config).unwrap_err();
         assert!(error.message.contains("Accept=yes"), "{error}");
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(check(&file, None).unwrap_err().code, ErrorCode::Forbidden);
+        assert_eq!(
+            check(&file, &config).unwrap_err().code,
+            ErrorCode::Forbidden
+        );
         assert!(may_connect(0) && !may_connect(65_534));
     }
 
@@ -197,23 +201,11 @@ mod tests {
             gid: 33,
             groups: vec![44],
             ids: None,
+            programs: HostPrograms::default(),
         };
         let has = |uid, gid| caller.has_rights_of(KernelIds { uid, gid });
         assert!(has(33, 33) && has(33, 44));
         assert!(!has(33, 4) && !has(0, 33) && !has(0, 0));
         assert!(Caller::Trusted.has_rights_of(KernelIds { uid: 0, gid: 0 }));
-    }
-
-    #[test]
-    fn launcher_in_a_directory_that_other_users_can_write_is_not_run_as_root() {
-        only_root_can_change(Path::new("/bin/sh")).unwrap();
-        let temp = tempfile::tempdir().unwrap();
-        let program = temp.path().join("launch");
-        std::fs::write(&program, "").unwrap();
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(temp.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        let error = only_root_can_change(&program).unwrap_err();
-        assert_eq!(error.code, ErrorCode::Forbidden);
-        assert!(only_root_can_change(Path::new("/does/not/exist")).is_err());
     }
 }

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, GuestIds, PROTOCOL_VERSION, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunRequest};
 use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
@@ -46,8 +46,13 @@ pub fn spawn_detached(command: &str) -> ExitCode {
 /// Supervises the run whose `start` frame arrives on `frames_fd`: a socket inherited from the
 /// parent process, or the connection that a socket-activated service was started for.
 ///
+/// `service` is the configuration for callers that are neither root nor the user of this process.
 /// `placer` sends runs with a placement to other hosts; without one they are refused.
-pub fn supervise(frames_fd: i32, guest_ids: Option<&str>, placer: Option<&dyn Placer>) -> ExitCode {
+pub fn supervise(
+    frames_fd: i32,
+    service: &peer::ServiceConfig<'_>,
+    placer: Option<&dyn Placer>,
+) -> ExitCode {
     let started = Instant::now();
     // A new session and process group: Ctrl-C or hang-up of a terminal reaches only the caller. The
     // call fails with EPERM for a process group leader, which is separate already.
@@ -56,9 +61,7 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>, placer: Option<&dyn Pl
     let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
         return ExitCode::from(125);
     };
-    let service = guest_ids.map(GuestIds::parse).transpose();
-    let service = service.map_err(|e| ErrorBody::new(ErrorCode::ConfigInvalid, e.to_string()));
-    let caller = match service.and_then(|ids| peer::check(&fd, ids)) {
+    let caller = match peer::check(&fd, service) {
         Ok(caller) => caller,
         Err(error) => {
             let status = error.code.exit_status();
@@ -66,6 +69,10 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>, placer: Option<&dyn Pl
             return ExitCode::from(status);
         }
     };
+    // `/proc/self/cwd` leads to the working directory without a check of the directories above it.
+    if !caller.is_trusted() && std::env::set_current_dir("/").is_err() {
+        return ExitCode::from(125);
+    }
     let stream = UnixStream::from(fd);
     match converse(&stream, &caller, started, placer) {
         Ok(status) => ExitCode::from(status),

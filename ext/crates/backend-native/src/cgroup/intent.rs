@@ -3,12 +3,12 @@
 //!
 //! The creator holds a lock on the file as long as it lives, so a file that another process can
 //! lock belongs to a dead run. The owner of the state directory can write the file, and root does
-//! not trust that owner: a path in the file is removed only if it is an empty cgroup with the name
-//! of a run.
+//! not trust that owner: root accesses the records with the owner's ids, and a path in a record is
+//! removed only if it is an empty cgroup with the name of a run.
 
 use super::parents::is_cgroup;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, fstat};
+use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, ResolveFlags, fstat};
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -26,6 +26,9 @@ const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of bytes that are read from a record file.
 const LARGEST: u64 = 64 * 1024;
 
+/// Maximum number of records that one call of [`reap_cgroups`] reads; each needs a descriptor.
+const RECORDS: usize = 256;
+
 /// Locked record file of one run's cgroup. Other processes count the run as alive as long as this
 /// value holds the lock.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub struct Intent {
 impl Intent {
     /// Writes the record with the paths of the cgroup and locks the file.
     pub fn announce(state: &StateDir, run_id: &RunId, paths: &[PathBuf]) -> io::Result<Self> {
+        as_owner(state, || Self::write(state, run_id, paths))
+    }
+
+    fn write(state: &StateDir, run_id: &RunId, paths: &[PathBuf]) -> io::Result<Self> {
         let directory = open_directory(state)?;
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -51,7 +58,6 @@ impl Intent {
                 break fd;
             }
         };
-        give(state, lock.as_fd())?;
         let mut lock = fs::File::from(lock);
         for path in paths {
             writeln!(lock, "{}", path.display())?;
@@ -82,23 +88,12 @@ fn open_directory(state: &StateDir) -> io::Result<OwnedFd> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
-    let fd = rustix::fs::openat(state, DIRECTORY, flags, Mode::empty())?;
-    give(state, fd.as_fd())?;
-    Ok(fd)
+    Ok(rustix::fs::openat(state, DIRECTORY, flags, Mode::empty())?)
 }
 
-/// Changes the owner of a new file or directory to the state directory's owner, so that the owner
-/// can delete what root created.
-fn give(state: &StateDir, fd: BorrowedFd<'_>) -> io::Result<()> {
-    if rustix::process::geteuid().is_root() && fstat(fd)?.st_uid == 0 {
-        let owner = state.owner();
-        let (uid, gid) = (
-            rustix::process::Uid::from_raw(owner.uid),
-            rustix::process::Gid::from_raw(owner.gid),
-        );
-        rustix::fs::fchown(fd, Some(uid), Some(gid))?;
-    }
-    Ok(())
+/// Calls `work` with the ids of the state directory's owner, who can replace every name in it.
+fn as_owner<T>(state: &StateDir, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    state.as_owner(work).map_err(io::Error::other)?
 }
 
 /// Result of one call of [`reap_cgroups`]: numbers of cgroups of dead runs.
@@ -110,18 +105,57 @@ pub struct ReapedCgroups {
     pub left: usize,
 }
 
+/// Record of a dead run.
+struct DeadRecord {
+    run_id: RunId,
+    /// Cgroups in the record that have the name of the run.
+    paths: Vec<PathBuf>,
+    /// The lock on the record, without which another process would remove the cgroups too.
+    _lock: OwnedFd,
+}
+
 /// Removes the cgroups of dead runs. Only root can remove cgroups that root created.
 pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
-    let directory = open_directory(state)?;
+    let (directory, records) = as_owner(state, || {
+        let directory = open_directory(state)?;
+        let records = dead_records(directory.as_fd())?;
+        Ok((directory, records))
+    })?;
     let mut found = ReapedCgroups::default();
+    let mut done = Vec::new();
+    for record in &records {
+        let there = record.paths.iter().filter(|path| is_group(path)).count();
+        remove_cgroups(&record.paths);
+        let left = record.paths.iter().filter(|path| is_group(path)).count();
+        found.removed += there.saturating_sub(left);
+        found.left += left;
+        if left == 0 {
+            done.push(&record.run_id);
+        }
+    }
+    as_owner(state, || {
+        for run_id in done {
+            let _ = rustix::fs::unlinkat(&directory, run_id.as_str(), AtFlags::empty());
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Locks and reads the records of dead runs.
+fn dead_records(directory: BorrowedFd<'_>) -> io::Result<Vec<DeadRecord>> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(&directory)? {
+    for entry in Dir::read_from(directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         names.extend(RunId::new(name));
     }
+    let mut records = Vec::new();
     for run_id in names {
+        if records.len() == RECORDS {
+            break;
+        }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(fd) = rustix::fs::openat(&directory, run_id.as_str(), flags, Mode::empty()) else {
+        let Ok(fd) = rustix::fs::openat(directory, run_id.as_str(), flags, Mode::empty()) else {
             continue;
         };
         if rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -132,55 +166,57 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
         let Ok(lock) = fd.try_clone() else {
             continue;
         };
-        let file = fs::File::from(fd);
         let mut text = String::new();
-        let _ = file.take(LARGEST).read_to_string(&mut text);
+        let _ = fs::File::from(fd).take(LARGEST).read_to_string(&mut text);
         let wanted = format!("{PREFIX}{run_id}");
-        let paths: Vec<PathBuf> = text
+        let paths = text
             .lines()
             .map(PathBuf::from)
             .filter(|path| path.file_name() == Some(wanted.as_ref()))
             .collect();
-        let there = paths.iter().filter(|path| path.exists()).count();
-        remove_cgroups(&paths);
-        let left = paths.iter().filter(|path| path.exists()).count();
-        found.removed += there - left;
-        found.left += left;
-        if left == 0 {
-            let _ = rustix::fs::unlinkat(&directory, run_id.as_str(), AtFlags::empty());
-        }
-        drop(lock);
+        records.push(DeadRecord {
+            run_id,
+            paths,
+            _lock: lock,
+        });
     }
-    Ok(found)
+    Ok(records)
 }
 
 /// Removes the cgroups at `paths`; waits up to `EMPTY_TIMEOUT` in total until they have no
 /// processes. Ignores a path that is not a run's cgroup on a cgroup file system.
 pub fn remove_cgroups(paths: &[PathBuf]) {
     let until = Instant::now() + EMPTY_TIMEOUT;
-    for path in paths.iter().filter(|path| is_group(path)) {
-        loop {
-            match fs::remove_dir(path) {
-                Err(error)
-                    if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until =>
-                {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(()) | Err(_) => break,
-            }
+    for path in paths {
+        let Some((parent, name)) = open_parent(path) else {
+            continue;
+        };
+        while let Err(Errno::BUSY) =
+            rustix::fs::unlinkat(&parent, name.as_str(), AtFlags::REMOVEDIR)
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Returns whether a path is a cgroup with the name of a run.
+/// Returns whether a path is an existing cgroup with the name of a run.
 fn is_group(path: &Path) -> bool {
-    let named = path
-        .file_name()
-        .and_then(|name| name.to_str()?.strip_prefix(PREFIX))
-        .is_some_and(|id| RunId::new(id).is_ok());
-    let plain = path.is_absolute()
-        && !path
-            .components()
-            .any(|part| part == std::path::Component::ParentDir);
-    named && plain && is_cgroup(path)
+    open_parent(path).is_some_and(|(parent, name)| {
+        rustix::fs::statat(&parent, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    })
+}
+
+/// Opens the directory above a run's cgroup, and returns it with the name of the cgroup. `None` if
+/// the name is not that of a run's cgroup, a part of the path is a symbolic link, or the directory
+/// is not on a cgroup file system: a record's path is only used through a descriptor that passed
+/// these checks.
+fn open_parent(path: &Path) -> Option<(OwnedFd, String)> {
+    let name = path.file_name()?.to_str()?;
+    RunId::new(name.strip_prefix(PREFIX)?).ok()?;
+    let above = path.parent().filter(|above| above.is_absolute())?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let parent = rustix::fs::openat2(CWD, above, flags, Mode::empty(), resolve).ok()?;
+    is_cgroup(&parent).then(|| (parent, name.to_owned()))
 }

@@ -5,7 +5,8 @@
 //! A cgroup is created only below its creator's own cgroup or in the operator's directory, so a
 //! limit that the operator sets on that cgroup or directory also applies to the guests.
 
-use rustix::fs::statfs;
+use rustix::fd::AsFd;
+use rustix::fs::{fstatfs, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -124,9 +125,11 @@ impl CgroupParents {
     }
 }
 
-/// Returns whether a path lies on a cgroup file system, v1 or v2.
-pub(super) fn is_cgroup(path: &Path) -> bool {
-    matches!(filesystem(path), Some(CGROUP1_MAGIC | CGROUP2_MAGIC))
+/// Returns whether an open directory lies on a cgroup file system, v1 or v2.
+pub(super) fn is_cgroup(directory: impl AsFd) -> bool {
+    fstatfs(directory).is_ok_and(|found| {
+        u64::try_from(found.f_type).is_ok_and(|kind| matches!(kind, CGROUP1_MAGIC | CGROUP2_MAGIC))
+    })
 }
 
 fn filesystem(path: &Path) -> Option<u64> {

@@ -6,6 +6,7 @@
 mod config;
 mod file;
 mod places;
+mod programs;
 mod show;
 mod source;
 mod state;
@@ -13,6 +14,7 @@ mod wordpress;
 mod xdg;
 
 pub(crate) use config::{ConfigArgs, main as config};
+pub(crate) use programs::{ProgramArgs, host_programs};
 
 pub(crate) use state::prepare_state;
 

@@ -34,11 +34,21 @@ pub struct RunGroup {
     held: Option<Held>,
 }
 
+/// Removes the cgroups of dead runs, then does the same as [`make_only`]. Only root can remove the
+/// cgroups that root created.
+pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
+    let _ = reap_cgroups(state);
+    make_only(state, named, run_id, limits)
+}
+
 /// Creates the run's cgroup with this process's current permissions. A host without cgroups is not
 /// an error here: the policy decides whether the run may continue.
-pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
-    // Remove cgroups of earlier runs first; only root can remove the ones that root created.
-    let _ = reap_cgroups(state);
+pub(super) fn make_only(
+    state: &StateDir,
+    named: Option<&Path>,
+    run_id: &RunId,
+    limits: &Limits,
+) -> RunGroup {
     match attempt(state, named, run_id, limits) {
         Ok(group) => group,
         Err(reason) => RunGroup {
@@ -73,7 +83,7 @@ fn attempt(
         }
     };
     let remover = if rustix::process::geteuid().is_root() {
-        match CgroupReaper::start(&intent.path(state), &directories) {
+        match CgroupReaper::start(&intent.path(state), state.owner(), &directories) {
             Ok(reaper) => Remover::Reaper(reaper),
             Err(error) => {
                 group.remove();

@@ -71,12 +71,12 @@ pub trait Placer: Sync {
 
 /// Checks the request as for a run on this host, then gives up root.
 pub(crate) fn prepare(
-    request: RunRequest,
+    mut request: RunRequest,
     placement: RunPlacement,
     caller: &Caller,
     placer: Option<&dyn Placer>,
 ) -> Result<PlacedJob, ErrorBody> {
-    caller.check(&request)?;
+    caller.admit(&mut request)?;
     policy::check_request(&request, policy::CheckedBy::Supervisor)?;
     let limits = request
         .limits

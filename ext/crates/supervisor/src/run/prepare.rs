@@ -65,12 +65,12 @@ pub(crate) struct Prepared {
 /// Validates the request, opens its paths with the caller's permissions and gives up root. The
 /// redactor removes secrets from the reviewers' comments that a follow-up request contains.
 pub(crate) fn prepare(
-    request: RunRequest,
+    mut request: RunRequest,
     services: ServicePlan,
     caller: &Caller,
     redactor: &Redactor,
 ) -> Result<Prepared, ErrorBody> {
-    caller.check(&request)?;
+    caller.admit(&mut request)?;
     let mut opened = caller.with_caller_ids(|| open(request))??;
     let (state, request) = (&opened.state, &opened.request);
     let Owner { uid, gid } = state.owner();
@@ -81,7 +81,13 @@ pub(crate) fn prepare(
         return Err(ErrorBody::new(ErrorCode::Forbidden, message));
     }
     let named = request.paths.cgroup.as_deref().map(Path::new);
-    let group = group::make(state, named, &request.run_id, &opened.limits);
+    // The names of the cgroups of dead runs are in the state directory. Root removes none for another
+    // user: the service manager does, or the next run that root itself starts.
+    let make = match caller {
+        Caller::Trusted => group::make,
+        Caller::Other { .. } => group::make_only,
+    };
+    let group = make(state, named, &request.run_id, &opened.limits);
     let rows = opened.mounts.iter_mut();
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
     let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
