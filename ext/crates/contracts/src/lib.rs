@@ -30,6 +30,7 @@ mod plan;
 mod policy;
 mod projection;
 mod registry;
+mod request_field;
 mod route;
 mod run;
 mod run_lifecycle;
@@ -115,6 +116,7 @@ pub use projection::{
 pub use registry::{
     CancelDetails, CancelEffect, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
+pub use request_field::{REQUEST_FIELDS, RequestField, RequestFieldUse};
 pub use route::{
     BundleTrust, ISOLATION_CLASSES, IsolationClass, NetworkControl, NetworkNeed, Persistence,
     Placement, Route, RouteConstraints, RoutePolicy, RouteRequest, RouteStrategy, SandboxNeeds,

@@ -6,8 +6,8 @@
 use crate::findings::TaskError;
 use crate::generated::Generated;
 use crate::{
-    abilities, attacks, compatibility, error_codes, kernel_memory, schemas, site_content, task,
-    tree,
+    abilities, attacks, compatibility, error_codes, kernel_memory, request_fields, schemas,
+    site_content, task, tree,
 };
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
         compatibility::document(root)?,
         error_codes::php_enum(),
         kernel_memory::document(root)?,
+        request_fields::document(root)?,
         schemas::manifest(root)?,
         site_content::copy(root)?,
         facade,

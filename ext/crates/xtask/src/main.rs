@@ -20,6 +20,7 @@ mod generated;
 mod kernel_memory;
 mod links;
 mod php;
+mod request_fields;
 mod schemas;
 mod site_content;
 mod source_rules;
