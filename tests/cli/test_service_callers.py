@@ -334,3 +334,18 @@ def test_caller_that_disconnects_leaves_no_process_of_root_and_no_record(bench):
         run.close()
         poll_until(lambda: of_run(run.run_id), lambda left: not left)
         must(not os.path.exists(os.path.join(bench.state, "cgroups", run.run_id)), "the record of the cgroups is left")
+
+
+def test_serve_reads_the_price_table_of_the_state_directory_with_the_rights_of_its_owner(bench):
+    root_only()
+    place = tempfile.mkdtemp(dir=bench.directory)
+    os.chmod(place, 0o755)
+    state = private_state(place, bench.owner)
+    secret = os.path.join(place, "secret")
+    with open(secret, "w", encoding="utf-8") as file:
+        file.write("not a price table\n")
+    os.symlink(secret, os.path.join(state, "meter-prices.json"))
+    serve = lambda: bench.call("serve", *bench.paths(state), "--credits").stderr  # noqa: E731
+    must("Permission denied" not in serve(), "control: the link leads to a file that everybody may read")
+    os.chmod(secret, 0o600)
+    must("Permission denied" in serve(), "root read a file of its own through the owner's link")

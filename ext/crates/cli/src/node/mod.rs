@@ -14,8 +14,9 @@ use crate::signals::{on_end, unheard_signals};
 use executor::{NodeExecutor, NodeParts};
 use serde_json::{Value, json};
 use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt, chown};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, lchown};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +31,7 @@ use wp_codebox_cluster::record::{End, PROTOCOL, new_claimant};
 use wp_codebox_cluster::task::{GitSupport, PrivateModels};
 use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
-use wp_codebox_runtime::{Owner, StateDir};
+use wp_codebox_runtime::StateDir;
 
 /// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one
 /// cancels them.
@@ -49,7 +50,7 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     let settings = Settings::resolve(&args.paths)?;
     crate::settings::prepare_state(&settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    let layers = layers(args, &settings, state.owner())?;
+    let layers = layers(args, &settings, &state)?;
     // Read the credentials before giving up root: only root may be able to.
     let options = args.nats.options(Party::Node(name.clone()))?;
     let runner = match &args.runner_socket {
@@ -125,7 +126,7 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
 /// Returns the directory of layers, and creates it for the owner of the state directory if it is
 /// missing. By default it lies beside the state directory, because guests see layers, but never
 /// anything inside the state directory.
-fn layers(args: &NodeArgs, settings: &Settings, owner: Owner) -> Result<PathBuf, ErrorBody> {
+fn layers(args: &NodeArgs, settings: &Settings, state: &StateDir) -> Result<PathBuf, ErrorBody> {
     let beside = || {
         let mut path = settings.state_dir.clone().into_os_string();
         path.push("-layers");
@@ -142,15 +143,26 @@ fn layers(args: &NodeArgs, settings: &Settings, owner: Owner) -> Result<PathBuf,
         )
         .hint("create it for the owner of the state directory, or name another one with --layers")
     };
-    match DirBuilder::new().mode(0o700).create(&path) {
-        Ok(()) if rustix::process::geteuid().is_root() => {
-            chown(&path, Some(owner.uid), Some(owner.gid)).map_err(failed)?;
-        }
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed(error)),
-    }
+    create_for_owner(&path, state).map_err(failed)?;
     path.canonicalize().map_err(failed)
+}
+
+/// Creates a directory of the state directory's owner if it is missing. Where the owner may create
+/// it, this process does so with the owner's ids; otherwise root creates it, and the owner cannot
+/// replace it by another directory or a link before root gives it to him.
+fn create_for_owner(path: &Path, state: &StateDir) -> std::io::Result<()> {
+    let create = || DirBuilder::new().mode(0o700).create(path);
+    match state.as_owner(create).map_err(std::io::Error::other)? {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::PermissionDenied
+                && rustix::process::geteuid().is_root() =>
+        {
+            let owner = state.owner();
+            create().and_then(|()| lchown(path, Some(owner.uid), Some(owner.gid)))
+        }
+        made => made,
+    }
 }
 
 /// Returns the paths of runs on this node. WordPress and the directories that may be mounted are

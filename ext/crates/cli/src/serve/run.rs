@@ -36,16 +36,18 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     // Do the following before giving up root: only root may be able to read the price table and the
     // private key, and to listen on a port below 1024.
     let usual = state.path().join(PRICES);
-    let prices = match &args.prices {
-        Some(path) => Some(read_prices(path)?),
-        None if usual.exists() => Some(read_prices(&usual)?),
-        None if args.credits => {
+    // The owner of the state directory can replace every file in it by a link.
+    let found = state.as_owner(|| usual.exists().then(|| read_prices(&usual)));
+    let prices = match (&args.prices, found.map_err(|e| e.body())?) {
+        (Some(path), _) => Some(read_prices(path)?),
+        (None, Some(prices)) => Some(prices?),
+        (None, None) if args.credits => {
             return Err(invalid(format!(
                 "--credits needs prices: add --prices, or write the price table to {}",
                 usual.display()
             )));
         }
-        None => None,
+        (None, None) => None,
     };
     let access = match (&args.socket, &args.socket_group) {
         (Some(socket), Some(group)) => socket_group::prepare(socket, group, &state)?,
