@@ -19,6 +19,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{self as policy, descriptor};
+use wp_codebox_proxy::preview::Token;
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::StateDir;
 
@@ -70,9 +71,19 @@ pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBo
         site: site(&args.place)?,
         seed,
         max_runs: None,
+        preview: PreviewAccess::Machine,
     };
     let valid = wanted.validate(settings, &SecretSource::Environment)?;
     valid.make(Spawned::new(RunMode::Detached)?)
+}
+
+/// Who may open the preview of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PreviewAccess {
+    /// Every user and program of this machine.
+    Machine,
+    /// Visitors who have the link with the token.
+    Token,
 }
 
 /// A sandbox that is to be made: the id of its run, its site and its parameters (its seed).
@@ -83,6 +94,8 @@ pub(crate) struct Wanted {
     pub seed: Seed,
     /// Maximum number of runs of the site at one time; absent: the default.
     pub max_runs: Option<u64>,
+    /// Who may open its preview, if the profile has one.
+    pub preview: PreviewAccess,
 }
 
 /// A sandbox whose parameters are valid, and the run request that starts it.
@@ -152,7 +165,10 @@ impl Wanted {
                 ttl_ms: seed.ttl_ms,
                 max_ttl_ms: profile.ttl.max_ms,
                 idle_ms: profile.ttl.idle_ms,
-                preview: profile.reachability.preview.then(PreviewRequest::default),
+                preview: match profile.reachability.preview {
+                    true => Some(self.preview_request()?),
+                    false => None,
+                },
                 identity: Some(identity),
                 snapshot: seed.snapshot.clone(),
             }),
@@ -163,6 +179,19 @@ impl Wanted {
         };
         let paths = request::run_paths(settings, wordpress)?;
         Ok(spec.into_request(self.run_id.clone(), self.site.clone(), paths))
+    }
+}
+
+impl Wanted {
+    fn preview_request(&self) -> Result<PreviewRequest, ErrorBody> {
+        let token = match self.preview {
+            PreviewAccess::Machine => None,
+            PreviewAccess::Token => Some(Token::random()?.reveal().to_owned()),
+        };
+        Ok(PreviewRequest {
+            token,
+            ..PreviewRequest::default()
+        })
     }
 }
 

@@ -17,7 +17,7 @@ mod shelf;
 mod shown;
 
 pub(crate) use args::SandboxCommand;
-pub(crate) use create::Wanted;
+pub(crate) use create::{PreviewAccess, Wanted};
 pub(crate) use estimate::estimate;
 pub(crate) use operations::Sandboxes;
 pub(crate) use secret_source::{SecretSource, private_text};
@@ -159,6 +159,7 @@ fn recreate(args: &OneArgs, output: Output) -> Result<Value, ErrorBody> {
         site: place.site.clone(),
         seed: seed.again(&run.run_id, &args.place.actor),
         max_runs: None,
+        preview: PreviewAccess::Machine,
     };
     let valid = wanted.validate(settings, &SecretSource::Environment)?;
     sandboxes.end(&run, &args.place.actor, "it is recreated")?;

@@ -9,7 +9,7 @@ mod view;
 pub(crate) use runner::Runner;
 
 use crate::profile::{self, Loaded};
-use crate::sandbox::{Sandboxes, SecretSource, Seed, Wanted, estimate};
+use crate::sandbox::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
 use crate::serve::source_roots::SourceRoots;
 use crate::{Settings, supervisor, sync};
 use base64::Engine;
@@ -164,6 +164,8 @@ impl Native {
             run_id,
             site: self.site.clone(),
             max_runs: Some(self.capacity.into()),
+            // The users of this machine are not the clients of the service.
+            preview: PreviewAccess::Token,
             seed: self.seed(request)?,
         };
         // A damaged or missing snapshot is refused before anything starts.
@@ -261,7 +263,7 @@ impl Extension for Native {
     fn wait_ready(&self, sandbox: &SandboxId) -> Result<Reachability, ErrorBody> {
         let run = self.found(sandbox)?;
         ready::wait(self.sandboxes(), &run)?;
-        view::reachability(self.sandboxes(), &run)
+        ready::reachability(self.sandboxes(), &run)
     }
 
     fn view(&self, sandbox: &SandboxId) -> Result<SandboxView, ErrorBody> {

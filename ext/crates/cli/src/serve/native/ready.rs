@@ -1,14 +1,18 @@
-//! Waits until a new sandbox accepts requests, by reading its journal.
+//! Waits until a new sandbox accepts requests, by reading its journal, and returns how clients reach
+//! it.
 
 use super::view::ended_error;
-use crate::live;
-use crate::sandbox::Sandboxes;
+use crate::sandbox::{Sandboxes, Seed};
+use crate::{live, profile};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventProjection, EventsRequest, Follow, LiveReply, LiveRequest, RunStatus,
+    ErrorBody, ErrorCode, EventProjection, EventsRequest, Follow, LiveReply, LiveRequest,
+    PreviewRequest, RunStatus,
 };
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, status};
+use wp_codebox_service::Reachability;
 
 /// Actor of requests that the service makes for itself, e.g. the list of changed files.
 pub(super) const SERVICE: &str = "service";
@@ -77,4 +81,38 @@ fn follow(run: &FoundRun, after: &mut u64, until: Instant) -> Result<Seen, Error
             | LiveReply::Output { .. } => {}
         }
     }
+}
+
+/// Returns how clients reach a sandbox that is ready.
+pub(super) fn reachability(
+    sandboxes: Sandboxes<'_>,
+    run: &FoundRun,
+) -> Result<Reachability, ErrorBody> {
+    let document = sandboxes.document(run)?;
+    let seed = Seed::read(sandboxes.state, sandboxes.site, &run.run_id);
+    let profile = seed.and_then(|seed| profile::parsed(seed.profile.as_bytes(), "of the sandbox"));
+    Ok(Reachability {
+        // Without the stored parameters the sandbox itself decides: it refuses programs that its
+        // policy does not allow.
+        exec: profile.map_or(true, |loaded| loaded.profile.reachability.exec),
+        preview_url: preview(sandboxes, run, &document)?,
+    })
+}
+
+/// Returns the link of the open preview, with the token that visitors need.
+fn preview(
+    sandboxes: Sandboxes<'_>,
+    run: &FoundRun,
+    document: &Value,
+) -> Result<Option<String>, ErrorBody> {
+    if document["preview"]["status"] != "open" {
+        return Ok(None);
+    }
+    let status = PreviewRequest {
+        action: Some("status".to_owned()),
+        ..PreviewRequest::default()
+    };
+    let told = sandboxes.ask(run, SERVICE, LiveRequest::Preview(status))?;
+    let link = told["accessUrl"].as_str().or(told["url"].as_str());
+    Ok(link.map(str::to_owned))
 }

@@ -1,13 +1,10 @@
 //! Converts state, end and leftovers of a sandbox to the types of the service.
 
-use crate::profile;
-use crate::sandbox::{Sandboxes, Seed};
+use crate::sandbox::Sandboxes;
 use serde_json::Value;
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunView};
 use wp_codebox_runtime::{FoundRun, RegistryError, RunUsage, cost, view};
-use wp_codebox_service::{
-    CleanupReport, Ended, Reachability, SandboxState, SandboxUsage, SandboxView,
-};
+use wp_codebox_service::{CleanupReport, Ended, SandboxState, SandboxUsage, SandboxView};
 
 /// Maximum size of a run's result that is read, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -122,22 +119,6 @@ pub(super) fn ended_error(sandboxes: Sandboxes<'_>, run: &FoundRun) -> ErrorBody
         })
     });
     recorded.unwrap_or_else(|| missing(run))
-}
-
-/// Returns how clients reach a sandbox that is ready.
-pub(super) fn reachability(
-    sandboxes: Sandboxes<'_>,
-    run: &FoundRun,
-) -> Result<Reachability, ErrorBody> {
-    let document = sandboxes.document(run)?;
-    let seed = Seed::read(sandboxes.state, sandboxes.site, &run.run_id);
-    let profile = seed.and_then(|seed| profile::parsed(seed.profile.as_bytes(), "of the sandbox"));
-    Ok(Reachability {
-        // Without the stored parameters the sandbox itself decides: it refuses programs that its
-        // policy does not allow.
-        exec: profile.map_or(true, |loaded| loaded.profile.reachability.exec),
-        preview_url: document["preview"]["url"].as_str().map(str::to_owned),
-    })
 }
 
 /// Reports what the end of a sandbox removed. `before` is the state before the teardown.

@@ -46,6 +46,8 @@ impl PreviewEnd {
 pub(in crate::run) struct Previews {
     visitors: Visitors,
     open: Option<Open>,
+    /// Token of the last preview that had one. A preview that is opened again needs it too.
+    token: Option<Token>,
     records: Vec<Value>,
 }
 

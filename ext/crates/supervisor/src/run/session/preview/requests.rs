@@ -117,11 +117,12 @@ impl Session<'_, '_> {
             (None, None) => Reservation::of(state, wanted.place)?.listen()?,
         };
         let until = within(wanted.ttl, until);
+        let token = wanted.token.or_else(|| self.previews.token.clone());
         let logins = Logins::default();
         let forwarder = Forwarder::open(ForwarderConfig {
             listener,
             public: wanted.public.clone(),
-            token: wanted.token.clone(),
+            token: token.clone(),
             until,
             connector: Arc::new(self.previews.visitors.clone()),
             limits: ForwarderLimits::default(),
@@ -135,13 +136,14 @@ impl Session<'_, '_> {
             url: public.clone().unwrap_or_else(|| local.clone()),
             local,
             public,
-            token: wanted.token,
+            token: token.clone(),
             opened_at: now_rfc3339(),
             expires_at: at(until),
             ttl: wanted.ttl,
             logins,
             forwarder,
         };
+        self.previews.token = token;
         let record = open.record("open", Counts::default());
         let answer = open.offer_login(wanted.login);
         self.previews.open = Some(open);
