@@ -59,7 +59,7 @@ pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
     FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
-    list, list_entries, runs_of_directory, status, view,
+    list, list_entries, list_selected, runs_of_directory, status, view,
 };
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};

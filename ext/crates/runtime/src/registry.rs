@@ -4,7 +4,7 @@
 
 mod list;
 
-pub use list::{ListFilter, StatusFilter, list, list_entries, runs_of_directory};
+pub use list::{ListFilter, StatusFilter, list, list_entries, list_selected, runs_of_directory};
 
 use crate::event_log::{self, PageLimits};
 use crate::markers::{MarkerState, marker_state};

@@ -109,6 +109,7 @@ impl Core {
         }
         let retention = i64::try_from(config.retention.as_millis()).unwrap_or(i64::MAX);
         store.prune_sandboxes(now_ms().saturating_sub(retention))?;
+        store.prune_runs(now_ms().saturating_sub(retention))?;
         store.prune_events(config.events)?;
         let (tracer, spans) = Tracer::new(config.otlp.take());
         let core = Self {

@@ -1,12 +1,12 @@
-//! Prices and credits of sandboxes, through the crate `ledger`. Without a price table there are no
-//! quotes; without a ledger nothing is reserved.
+//! Prices and credits of sandboxes and runs, through the crate `ledger`. Without a price table there
+//! are no quotes; without a ledger nothing is reserved.
 //!
-//! A reservation is durable before the record of its sandbox exists. After a crash between these
-//! two writes, [`Credits::reconcile`] releases it.
+//! A reservation is durable before the record of its sandbox or run exists. After a crash between
+//! these two writes, [`Credits::reconcile`] releases it.
 
 use crate::clock::now_ms;
 use crate::extension::SandboxUsage;
-use crate::store::{SandboxRecord, Store};
+use crate::store::{RunRecord, RunState, SandboxRecord, Store};
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_ledger::{
@@ -17,6 +17,51 @@ use wp_codebox_ledger::{
 pub(crate) struct Credits {
     prices: Option<Prices>,
     ledger: Option<Ledger>,
+}
+
+/// What is charged: the members of a sandbox's or a run's record that matter for its reservation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Charge<'a> {
+    id: &'a str,
+    account: Option<&'a str>,
+    quote: &'a Value,
+    /// Whether it was usable at some time; if not, nothing is charged.
+    started: bool,
+    usage: Option<&'a SandboxUsage>,
+    /// Why it ended or failed.
+    reason: &'a str,
+}
+
+impl<'a> From<&'a SandboxRecord> for Charge<'a> {
+    fn from(record: &'a SandboxRecord) -> Self {
+        Self {
+            id: record.id(),
+            account: record.account.as_deref(),
+            quote: &record.quote,
+            started: record.reachability.is_some(),
+            usage: record.usage.as_ref(),
+            reason: record.reason.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+impl<'a> From<&'a RunRecord> for Charge<'a> {
+    fn from(record: &'a RunRecord) -> Self {
+        Self {
+            id: record.id.as_str(),
+            account: record.account.as_deref(),
+            quote: &record.quote,
+            started: record.started,
+            usage: record.usage.as_ref(),
+            reason: "",
+        }
+    }
+}
+
+impl Charge<'_> {
+    fn key(&self) -> Result<SandboxKey, ErrorBody> {
+        SandboxKey::new(self.id).map_err(|e| e.body())
+    }
 }
 
 fn now() -> UnixMillis {
@@ -47,25 +92,26 @@ impl Credits {
     }
 
     /// Sets the quoted credits aside. No effect when credits are off.
-    pub(crate) fn reserve(&self, record: &SandboxRecord) -> Result<(), ErrorBody> {
+    pub(crate) fn reserve<'a>(&self, charge: impl Into<Charge<'a>>) -> Result<(), ErrorBody> {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
-        let Some(account) = &record.account else {
+        let charge = charge.into();
+        let Some(account) = charge.account else {
             return Err(ErrorBody::new(
                 ErrorCode::AccountMissing,
                 "this service charges credits, but the request has no account; use a token that was created with an account, or name one as administrator of the machine",
             ));
         };
-        let quote = serde_json::from_value(record.quote.clone()).map_err(|_| {
+        let quote = serde_json::from_value(charge.quote.clone()).map_err(|_| {
             ErrorBody::new(
                 ErrorCode::StateDirInvalid,
                 "this service charges credits but has no price table; start it with a price table",
             )
         })?;
-        let account = AccountId::new(account.as_str()).map_err(|e| e.body())?;
+        let account = AccountId::new(account).map_err(|e| e.body())?;
         ledger
-            .reserve(&account, &key(record)?, &quote, now())
+            .reserve(&account, &charge.key()?, &quote, now())
             .map(|_| ())
             .map_err(|e| e.body())
     }
@@ -77,13 +123,21 @@ impl Credits {
         };
         let so_far = u64::try_from(now_ms().saturating_sub(record.created_ms)).unwrap_or_default();
         ledger
-            .extend(&key(record)?, so_far.saturating_add(ttl_ms), now())
+            .extend(
+                &Charge::from(record).key()?,
+                so_far.saturating_add(ttl_ms),
+                now(),
+            )
             .map(|_| ())
             .map_err(|e| e.body())
     }
 
     /// Releases the reservation of a sandbox that did not start.
-    pub(crate) fn release(&self, record: &SandboxRecord, reason: &str) -> Result<(), ErrorBody> {
+    pub(crate) fn release<'a>(
+        &self,
+        charge: impl Into<Charge<'a>>,
+        reason: &str,
+    ) -> Result<(), ErrorBody> {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
@@ -99,57 +153,65 @@ impl Credits {
         })
         .map_err(|e| e.body())?;
         ledger
-            .release(&key(record)?, &note, now())
+            .release(&charge.into().key()?, &note, now())
             .map(|_| ())
             .map_err(|e| e.body())
     }
 
-    /// Charges a sandbox that ended; by wall clock if nothing measured its use.
-    pub(crate) fn settle(&self, record: &SandboxRecord) -> Result<(), ErrorBody> {
+    /// Charges what has ended; by wall clock if nothing measured its use.
+    fn settle(&self, charge: &Charge<'_>) -> Result<(), ErrorBody> {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
-        let measured = record.usage.as_ref().map(measured);
+        let measured = charge.usage.map(measured);
         let actuals = match &measured {
             Some(usage) if usage.estimated => Actuals::UntimedUse(usage),
             Some(usage) => Actuals::Used(usage),
             None => Actuals::WallClock,
         };
         ledger
-            .settle(&key(record)?, actuals, now())
+            .settle(&charge.key()?, actuals, now())
             .map(|_| ())
             .map_err(|e| e.body())
     }
 
-    /// Ends the reservations of sandboxes that ended or were never stored. A server calls it once,
-    /// before it takes requests.
+    /// Ends the reservations of sandboxes and runs that ended or were never stored. A server calls
+    /// it once, before it takes requests.
     pub(crate) fn reconcile(&self, store: &Store) -> Result<(), ErrorBody> {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
         for open in ledger.open_reservations().map_err(|e| e.body())? {
-            match store.sandbox(open.sandbox.as_str())? {
-                None => {
+            let id = open.sandbox.as_str();
+            match (store.sandbox(id)?, store.run(id)?) {
+                (None, None) => {
                     let note =
                         Note::new("the request was not acknowledged").map_err(|e| e.body())?;
                     let _ = ledger
                         .release(&open.sandbox, &note, now())
                         .map_err(|e| e.body())?;
                 }
-                Some(record) if record.state.is_final() => self.close(&record)?,
-                Some(_) => {}
+                (Some(record), _) if record.state.is_final() => self.close(&record)?,
+                (None, Some(record)) if record.state == RunState::Ended => self.close(&record)?,
+                (Some(_), _) | (None, Some(_)) => {}
             }
         }
         Ok(())
     }
 
-    /// Ends the reservation of a sandbox in a final state.
-    pub(crate) fn close(&self, record: &SandboxRecord) -> Result<(), ErrorBody> {
-        match record.reachability {
-            // It never became ready, so nothing is charged.
-            None => self.release(record, record.reason.as_deref().unwrap_or_default()),
-            Some(_) => self.settle(record),
+    /// Ends the reservation of a sandbox or run in a final state.
+    pub(crate) fn close<'a>(&self, charge: impl Into<Charge<'a>>) -> Result<(), ErrorBody> {
+        let charge = charge.into();
+        match charge.started {
+            true => self.settle(&charge),
+            // It never became usable, so nothing is charged.
+            false => self.release(charge, charge.reason),
         }
+    }
+
+    /// Returns whether this server charges credits.
+    pub(crate) fn are_on(&self) -> bool {
+        self.ledger.is_some()
     }
 
     /// Returns the balance of an account; null when credits are off.
@@ -160,10 +222,6 @@ impl Credits {
         let account = AccountId::new(account).map_err(|e| e.body())?;
         Ok(json!(ledger.balance(&account).map_err(|e| e.body())?))
     }
-}
-
-fn key(record: &SandboxRecord) -> Result<SandboxKey, ErrorBody> {
-    SandboxKey::new(record.id()).map_err(|e| e.body())
 }
 
 /// Converts the usage that an extension measured; it is marked `estimated` if its lifetime is

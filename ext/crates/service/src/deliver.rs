@@ -6,7 +6,7 @@
 //! crash between the answer and its record, a delivery arrives twice; a receiver recognizes it by
 //! the id of the event.
 
-use crate::api::may_read;
+use crate::access::may_read;
 use crate::auth::{Principal, Scopes};
 use crate::clock::now_ms;
 use crate::core::Core;

@@ -6,6 +6,7 @@
 //! command line depends on this crate.
 #![forbid(unsafe_code)]
 
+mod access;
 mod actor;
 mod api;
 mod auth;
@@ -25,6 +26,7 @@ mod otlp;
 mod problem;
 mod profile;
 mod remote;
+mod run_watch;
 mod server;
 mod store;
 mod tls;
@@ -38,7 +40,7 @@ pub use extension::{
     CleanupReport, Ended, ExecEnd, ExecOutput, ExecRequest, Extension, Provision, Reachability,
     SandboxId, SandboxState, SandboxUsage, SandboxView, SetupMetadata,
 };
-pub use host::{Host, Page};
+pub use host::{Host, Page, PlannedRun, Requester, RunOrder, RunProgress, RunSelection};
 pub use listener::{Listener, SocketAccess};
 pub use otlp::OtlpEndpoint;
 pub use profile::ProfileDocument;

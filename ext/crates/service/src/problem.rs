@@ -35,6 +35,24 @@ impl Problem {
         .hint("GET /v1/sandboxes lists the sandboxes of this token")
     }
 
+    /// Returns the error for a run that does not exist or that the client may not use.
+    pub(crate) fn run_not_found() -> Self {
+        Self::new(
+            ErrorCode::RunNotFound,
+            "there is no such run, or this token may not use it",
+        )
+        .hint("GET /v1/runs lists the runs of this token")
+    }
+
+    /// Returns the error for a bundle that does not exist or that the client may not read.
+    pub(crate) fn artifact_not_found() -> Self {
+        Self::new(
+            ErrorCode::ArtifactNotFound,
+            "there is no such artifact, or this token may not read it",
+        )
+        .hint("GET /v1/artifacts lists the artifacts of this token")
+    }
+
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(
             ErrorCode::ServiceNotFound,

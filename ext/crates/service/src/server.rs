@@ -1,5 +1,6 @@
 //! The server: its connections, its tasks, its start and its stop.
 
+use crate::access::ServerState;
 use crate::api;
 use crate::auth::Peer;
 use crate::config::{Bounds, ServiceConfig};
@@ -8,7 +9,8 @@ use crate::extension::Extension;
 use crate::host::Host;
 use crate::listener::{Kind, Listener};
 use crate::otlp::Queue;
-use crate::{deliver, lifecycle, openapi, otlp, upkeep};
+use crate::problem::Problem;
+use crate::{deliver, lifecycle, openapi, otlp, run_watch, upkeep};
 use axum::Router;
 use axum::extract::Request;
 use hyper::server::conn::http1;
@@ -81,12 +83,13 @@ impl Service {
         stop: impl Future<Output = ()>,
     ) -> Result<(), ErrorBody> {
         let core = self.core;
-        lifecycle::resume(&core)
-            .await
-            .map_err(|problem| problem.body().clone())?;
+        let failed = |problem: Problem| problem.body().clone();
+        lifecycle::resume(&core).await.map_err(failed)?;
+        run_watch::resume(&core).await.map_err(failed)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(upkeep::watch_hosts(Arc::clone(&core)));
         tasks.spawn(upkeep::prune(Arc::clone(&core)));
+        tasks.spawn(run_watch::watch(Arc::clone(&core)));
         let delivering = Arc::clone(&core);
         tasks.spawn(async move {
             if let Err(error) = deliver::run(delivering).await {
@@ -101,7 +104,7 @@ impl Service {
                 }
             })
         });
-        let router = api::router(&core);
+        let router = api::router(ServerState::new(&core));
         let mut accepting = JoinSet::new();
         for Listener(kind) in listeners {
             accepting.spawn(accept(Arc::clone(&core), kind, router.clone()));

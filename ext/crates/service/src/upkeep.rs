@@ -89,6 +89,7 @@ pub(crate) async fn prune(core: Arc<Core>) {
         let pruned = core
             .records(move |store| {
                 store.prune_sandboxes(now_ms().saturating_sub(retention))?;
+                store.prune_runs(now_ms().saturating_sub(retention))?;
                 store.prune_events(keep)
             })
             .await;

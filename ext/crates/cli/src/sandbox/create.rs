@@ -27,7 +27,7 @@ use wp_codebox_runtime::StateDir;
 /// starts the sandbox and writes its bundle.
 const AROUND: u64 = 15 * 60 * 1000;
 /// Maximum duration of a run in milliseconds.
-const LONGEST: u64 = 24 * 3600 * 1000;
+pub(crate) const LONGEST: u64 = 24 * 3600 * 1000;
 /// Commands that every sandbox allows, in addition to those of its setup.
 const COMMANDS: [&str; 7] = [
     "inspect-mounted-inputs",

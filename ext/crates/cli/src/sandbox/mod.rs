@@ -17,9 +17,10 @@ mod shelf;
 mod shown;
 
 pub(crate) use args::SandboxCommand;
-pub(crate) use create::{PreviewAccess, Wanted};
+pub(crate) use create::{LONGEST, PreviewAccess, Wanted};
 pub(crate) use estimate::estimate;
 pub(crate) use operations::Sandboxes;
+pub(crate) use route::check as check_route;
 pub(crate) use secret_source::{SecretSource, private_text};
 pub(crate) use seed::Seed;
 

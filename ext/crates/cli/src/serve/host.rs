@@ -1,46 +1,35 @@
 //! Profiles, runs and artifacts of this machine for the service, by the functions of the commands
 //! `profile`, `runs`, `artifacts` and `agent-sandbox-run`.
 
-use super::native::Runner;
+use super::native::{self, Runner};
+use super::run_order;
 use super::source_roots::SourceRoots;
-use crate::groups::{TaskArgs, run_request};
-use crate::guest_args::StoreArgs;
-use crate::placement::PlacementArgs;
 use crate::profile::{self, Loaded};
+use crate::sandbox::Sandboxes;
 use crate::{Settings, cancel};
-use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use wp_codebox_artifacts::{
-    Dir, HostKey, Store, StoredBundle, TrustedKeys, VerifyOptions, verify_bundle,
+    BundleRow, Dir, HostKey, Store, StoredBundle, TrustedKeys, VerifyOptions, verify_bundle,
 };
 use wp_codebox_contracts::{
-    CancelDetails, ErrorBody, ErrorCode, RunList, RunMode, SiteId, schema_id,
+    CancelDetails, ErrorBody, ErrorCode, Limits, RunId, RunList, RunMode, RunRequest, RunStatus,
+    SiteId, schema_id,
 };
+use wp_codebox_routing::ExtensionId;
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, PageLimits, StateDir, StatusFilter, events, find, list, view,
+    FoundRun, ListFilter, PageLimits, StateDir, StatusFilter, events, list_selected, reap_dead,
+    status, view,
 };
-use wp_codebox_service::{Actor, Host, Page, ProfileDocument};
+use wp_codebox_service::{
+    Actor, Host, Page, PlannedRun, ProfileDocument, RunOrder, RunProgress, RunSelection, SandboxId,
+};
 
 /// Maximum number and size of the events that are read from a journal at once.
 const EVENTS: PageLimits = PageLimits {
     count: 500,
     bytes: 4 * 1024 * 1024,
 };
-/// Fields of a task that the service refuses, each with the reason. A caller of the service is not
-/// the operator of this machine, as a user of the command line is.
-const REFUSED: &[(&str, &str)] = &[
-    (
-        "secret_env",
-        "it names variables of the service's own environment; use a sandbox with a profile that has setup.secret_refs",
-    ),
-    (
-        "base_url",
-        "the service itself would connect to it; name an agent whose preset has its own model",
-    ),
-    ("model", "the service has no models; name an agent"),
-];
-
 /// Profiles, runs and artifacts of one site.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -49,6 +38,8 @@ pub(crate) struct Machine {
     settings: Settings,
     runner: Runner,
     source_roots: SourceRoots,
+    /// Extension whose prices apply to runs.
+    extension: ExtensionId,
     /// Lock for a test write to the state directory: test writes of one process use the same file.
     probe: Mutex<()>,
 }
@@ -70,12 +61,23 @@ impl Machine {
             settings,
             runner,
             source_roots,
+            extension: ExtensionId::native(),
             probe: Mutex::default(),
         })
     }
 
+    /// Returns the run with exactly this id.
     fn found(&self, id: &str) -> Result<FoundRun, ErrorBody> {
-        find(&self.state, std::slice::from_ref(&self.site), id).map_err(|e| e.body())
+        let sandboxes = Sandboxes {
+            state: &self.state,
+            site: &self.site,
+        };
+        let run = RunId::new(id).ok().map(|id| sandboxes.run(id));
+        let run = run.filter(|run| run.path.is_dir()).ok_or_else(|| {
+            ErrorBody::new(ErrorCode::RunNotFound, "this machine has no such run")
+        })?;
+        reap_dead(&self.state, &self.site).map_err(|e| e.body())?;
+        Ok(run)
     }
 
     fn store(&self) -> Result<(Dir, Store), ErrorBody> {
@@ -87,29 +89,62 @@ impl Machine {
         Ok((root, store))
     }
 
-    fn bundle(&self, id: &str) -> Result<(Dir, StoredBundle), ErrorBody> {
+    /// Returns the bundle of the run with exactly this id.
+    fn bundle(&self, run: &str) -> Result<(Dir, StoredBundle), ErrorBody> {
         let (root, store) = self.store()?;
-        Ok((root, store.resolve(id).map_err(|e| e.body())?))
+        let bundle = store.resolve(run).map_err(|e| e.body())?;
+        if bundle.row.run_id.as_str() != run {
+            let message = "this run has no bundle";
+            return Err(ErrorBody::new(ErrorCode::ArtifactNotFound, message));
+        }
+        Ok((root, bundle))
+    }
+}
+
+/// A checked run of this machine.
+struct Planned<'a> {
+    machine: &'a Machine,
+    request: RunRequest,
+    /// Task as the client sent it.
+    task: Value,
+}
+
+impl PlannedRun for Planned<'_> {
+    fn duration_ms(&self) -> u64 {
+        let limit = self.request.limits.wall_clock_ms;
+        limit.unwrap_or(Limits::default().wall_clock_ms)
     }
 
-    /// Reads the task of a caller. Fails if a mount in the task has a source outside the
-    /// directories of `--source-root`.
-    fn task(&self, task: &Value) -> Result<Map<String, Value>, ErrorBody> {
-        let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
-        let Value::Object(task) = task else {
-            return Err(invalid("a task must be a JSON object".to_owned()));
-        };
-        if let Some((name, why)) = REFUSED.iter().find(|(name, _)| task.contains_key(*name)) {
-            return Err(invalid(format!("{name} cannot be given here: {why}")));
+    fn follow_up(&self) -> Option<&str> {
+        let of = &self.request.follow_up.as_ref()?.of;
+        of.run_id.as_deref().or(of.artifact_id.as_deref())
+    }
+
+    fn set_follow_up(&mut self, run: &str) {
+        if let Some(follow_up) = &mut self.request.follow_up {
+            follow_up.of.artifact_id = None;
+            follow_up.of.run_id = Some(run.to_owned());
         }
-        let mut task = task.clone();
-        let mounts = task.get_mut("mounts").and_then(Value::as_array_mut);
-        for mount in mounts.into_iter().flatten() {
-            if let Some(source) = mount.get("source").and_then(Value::as_str) {
-                mount["source"] = json!(self.source_roots.check(source)?);
+    }
+
+    fn start(self: Box<Self>) -> Result<Value, ErrorBody> {
+        let machine = self.machine;
+        machine
+            .runner
+            .supervisor(&machine.settings, RunMode::Detached)?
+            .until_accepted(&self.request)?;
+        let run_id = &self.request.run_id;
+        let view = view(&machine.state, &machine.found(run_id.as_str())?).map_err(|e| e.body())?;
+        let mut handle = json!({
+            "success": true, "schema": schema_id::RUN_HANDLE, "run_id": run_id,
+            "status": "running", "created_at": view.created_at, "cursor": 0,
+        });
+        for name in ["sandbox_session_id", "session_id", "orchestrator"] {
+            if let Some(echoed) = self.task.get(name).filter(|value| !value.is_null()) {
+                handle[name] = echoed.clone();
             }
         }
-        Ok(task)
+        Ok(handle)
     }
 }
 
@@ -179,14 +214,20 @@ impl Host for Machine {
         })
     }
 
-    fn runs(&self, page: Page) -> Result<Value, ErrorBody> {
+    fn run_extension(&self) -> &str {
+        self.extension.as_str()
+    }
+
+    fn runs(&self, which: &RunSelection, page: Page) -> Result<Value, ErrorBody> {
         let filter = ListFilter {
             status: StatusFilter::Any,
             limit: page.limit,
             offset: page.offset,
         };
         let sites = std::slice::from_ref(&self.site);
-        let (total, rows) = list(&self.state, sites, filter).map_err(|e| e.body())?;
+        let selected = |run: &RunId| which.has(run.as_str());
+        let (total, rows) =
+            list_selected(&self.state, sites, filter, selected).map_err(|e| e.body())?;
         Ok(json!(RunList {
             schema: schema_id::RUN_LIST.to_owned(),
             total,
@@ -205,41 +246,28 @@ impl Host for Machine {
         Ok(json!(page))
     }
 
-    fn start_run(&self, task: &Value, actor: &Actor) -> Result<Value, ErrorBody> {
-        let args = TaskArgs {
-            input_file: PathBuf::from("-"),
-            result_file: None,
-            artifacts: None,
-            model_key_env: None,
-            model_api: None,
-            max_runs: 8,
-            placement: PlacementArgs::default(),
-            store: StoreArgs {
-                site: self.site.as_str().to_owned(),
-                ..StoreArgs::default()
-            },
+    fn run_progress(&self, run: &str) -> Result<RunProgress, ErrorBody> {
+        let found = match self.found(run) {
+            Err(error) if error.code == ErrorCode::RunNotFound => return Ok(RunProgress::Unknown),
+            other => other?,
         };
-        let mut request = run_request(&self.task(task)?, &args, &self.settings)?;
-        request.mode = RunMode::Detached;
-        request
-            .provenance
-            .insert("requester".to_owned(), json!(actor.to_string()));
-        let run_id = request.run_id.clone();
-        self.runner
-            .supervisor(&self.settings, RunMode::Detached)?
-            .until_accepted(&request)?;
-        let run = self.found(run_id.as_str())?;
-        let view = view(&self.state, &run).map_err(|e| e.body())?;
-        let mut handle = json!({
-            "success": true, "schema": schema_id::RUN_HANDLE, "run_id": run_id,
-            "status": "running", "created_at": view.created_at, "cursor": 0,
-        });
-        for name in ["sandbox_session_id", "session_id", "orchestrator"] {
-            if let Some(echoed) = task.get(name).filter(|value| !value.is_null()) {
-                handle[name] = echoed.clone();
-            }
+        match status(&self.state, &found).map_err(|e| e.body())? {
+            RunStatus::Running => Ok(RunProgress::Running),
+            RunStatus::Ended => Ok(RunProgress::Ended(native::usage(&found))),
         }
-        Ok(handle)
+    }
+
+    fn plan_run(&self, order: RunOrder) -> Result<Box<dyn PlannedRun + '_>, ErrorBody> {
+        let request = run_order::request(&order, &self.settings, &self.site, &self.source_roots)?;
+        Ok(Box::new(Planned {
+            machine: self,
+            request,
+            task: order.task,
+        }))
+    }
+
+    fn forestall_run(&self, run: &SandboxId) -> Result<(), ErrorBody> {
+        native::forestall(&self.state, &self.site, run, ErrorCode::RunnerUnavailable)
     }
 
     fn cancel_run(&self, id: &str, actor: &Actor, reason: &str) -> Result<Value, ErrorBody> {
@@ -251,8 +279,9 @@ impl Host for Machine {
         Ok(json!(answer))
     }
 
-    fn artifacts(&self, page: Page) -> Result<Value, ErrorBody> {
-        let rows = self.store()?.1.list().map_err(|e| e.body())?;
+    fn artifacts(&self, which: &RunSelection, page: Page) -> Result<Value, ErrorBody> {
+        let mut rows = self.store()?.1.list().map_err(|e| e.body())?;
+        rows.retain(|row| which.has(row.run_id.as_str()));
         let total = rows.len();
         let rows = rows.into_iter().skip(page.offset).take(page.limit);
         let rows = rows.map(|row| {
@@ -266,8 +295,16 @@ impl Host for Machine {
         }))
     }
 
-    fn artifact(&self, id: &str) -> Result<Value, ErrorBody> {
-        let (_, bundle) = self.bundle(id)?;
+    fn runs_of_artifact(&self, id: &str) -> Result<Vec<String>, ErrorBody> {
+        let rows = self.store()?.1.list().map_err(|e| e.body())?;
+        let is_it =
+            |row: &&BundleRow| row.run_id.as_str() == id || row.artifact_id.as_deref() == Some(id);
+        let found = rows.iter().filter(is_it);
+        Ok(found.map(|row| row.run_id.to_string()).collect())
+    }
+
+    fn artifact(&self, run: &str) -> Result<Value, ErrorBody> {
+        let (_, bundle) = self.bundle(run)?;
         let mut shown = json!(bundle.row);
         shown["id"] = json!(bundle.row.artifact_id);
         for (name, member) in [
@@ -282,8 +319,8 @@ impl Host for Machine {
         Ok(json!({"success": true, "schema": "wp-codebox/artifact/v1", "artifact": shown}))
     }
 
-    fn verify_artifact(&self, id: &str) -> Result<Value, ErrorBody> {
-        let (root, bundle) = self.bundle(id)?;
+    fn verify_artifact(&self, run: &str) -> Result<Value, ErrorBody> {
+        let (root, bundle) = self.bundle(run)?;
         let key = HostKey::load(&root).map_err(|e| e.body())?;
         let options = VerifyOptions {
             trusted: TrustedKeys {

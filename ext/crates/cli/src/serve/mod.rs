@@ -6,6 +6,7 @@ mod host;
 mod native;
 mod remote;
 mod run;
+mod run_order;
 mod socket_group;
 mod source_roots;
 mod token;

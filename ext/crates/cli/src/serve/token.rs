@@ -33,11 +33,17 @@ pub(crate) enum TokenCommand {
 /// Arguments of `token create`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A scope is an operation (sandboxes:read), a group (sandboxes:*) or * for everything; with @PROFILE \
-it holds only for sandboxes of that profile. A token sees only sandboxes of its own actor, unless \
-it has sandboxes:all. A running service sees a new or revoked token at its next request.
+A scope is an operation (sandboxes:read), a group (sandboxes:*) or * for all groups; with @PROFILE \
+it holds only for objects of that profile. A token sees only sandboxes, runs and artifacts of its \
+own actor. sandboxes:all, runs:all and artifacts:all add those of other actors and of nobody; no \
+group and not * contains one of them.
+
+--role tenant@PROFILE gives everything that a customer with sandboxes of this profile needs: all \
+operations on its own sandboxes, files, snapshots, events, meters, runs and artifacts. A running \
+service sees a new or revoked token at its next request.
 
 Examples:
+  wp-codebox token create --actor agt:shop --role tenant@profile.shop --account shop
   wp-codebox token create --actor atm:nightly \\
     --scope 'sandboxes:*@profile.shop' --scope files:read
   wp-codebox token create --actor agt:harness --scope '*' --expires 30d \\
@@ -46,8 +52,15 @@ Examples:
 Exit status: 0; 1 when a scope or the actor is not valid; 125 when the records cannot be written.")]
 pub(crate) struct CreateArgs {
     /// Allowed operation, with @PROFILE only for this profile; may be repeated.
-    #[arg(long = "scope", value_name = "SCOPE", required = true)]
+    #[arg(
+        long = "scope",
+        value_name = "SCOPE",
+        required_unless_present = "roles"
+    )]
     pub scopes: Vec<String>,
+    /// Ready set of scopes: tenant@PROFILE; may be repeated, and added to --scope.
+    #[arg(long = "role", value_name = "ROLE@PROFILE")]
+    pub roles: Vec<String>,
     /// Class and name of the user: adm:NAME (administrator), agt:NAME (agent), atm:NAME
     /// (automation). In every event of its requests.
     #[arg(long, value_name = "CLASS:NAME")]
@@ -126,7 +139,12 @@ fn open(paths: &PathArgs) -> Result<TokenStore, ErrorBody> {
 
 fn create(output: &Output, args: &CreateArgs) -> Result<(), ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
-    let scopes = Scopes::parse(&args.scopes).map_err(|e| invalid(format!("--scope: {e}")))?;
+    let profiles = args.roles.iter().map(|role| tenant(role));
+    let roles = Scopes::tenant(&profiles.collect::<Result<Vec<_>, _>>()?)
+        .map_err(|e| invalid(format!("--role: {e}")))?;
+    let scopes = Scopes::parse(&args.scopes)
+        .and_then(|scopes| roles.and(scopes))
+        .map_err(|e| invalid(format!("--scope: {e}")))?;
     let actor: Actor = args
         .actor
         .parse()
@@ -150,6 +168,16 @@ fn create(output: &Output, args: &CreateArgs) -> Result<(), ErrorBody> {
     output.answer(&document, &[made.token]);
     output.note("the token cannot be shown again; store it where only its user can read it");
     Ok(())
+}
+
+/// Returns the profile of the role `tenant@PROFILE`.
+fn tenant(role: &str) -> Result<&str, ErrorBody> {
+    role.strip_prefix("tenant@").ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("--role {role:?} is unknown; write tenant@ and the id of a profile, for example tenant@profile.shop"),
+        )
+    })
 }
 
 fn shown(row: &TokenRow) -> Value {

@@ -4,7 +4,7 @@ use super::{FoundRun, RegistryError, entry_of, known, marked, runs};
 use crate::run_record::RecordHead;
 use crate::{RunRecord, StateDir};
 use std::path::Path;
-use wp_codebox_contracts::{RunRegistryEntry, RunStatus, RunView, SiteId};
+use wp_codebox_contracts::{RunId, RunRegistryEntry, RunStatus, RunView, SiteId};
 
 /// Which runs a list contains, by their status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +34,18 @@ pub fn list(
     sites: &[SiteId],
     filter: ListFilter,
 ) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
-    let (total, rows) = page(state, sites, filter)?;
+    list_selected(state, sites, filter, |_| true)
+}
+
+/// Returns the same page as [`list`] of only those runs that `selected` accepts. Other runs are
+/// neither read nor counted.
+pub fn list_selected(
+    state: &StateDir,
+    sites: &[SiteId],
+    filter: ListFilter,
+    selected: impl Fn(&RunId) -> bool,
+) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
+    let (total, rows) = page(state, sites, filter, selected)?;
     let rows = rows.into_iter().map(|(found, record, status)| {
         let view = record.into_view(&found.path, status);
         (found, view)
@@ -48,7 +59,7 @@ pub fn list_entries(
     sites: &[SiteId],
     filter: ListFilter,
 ) -> Result<(u64, Vec<RunRegistryEntry>), RegistryError> {
-    let (total, rows) = page(state, sites, filter)?;
+    let (total, rows) = page(state, sites, filter, |_| true)?;
     let rows = rows.into_iter();
     let entries = rows.map(|(found, record, status)| entry_of(state, &found, record, status));
     Ok((total, entries.collect()))
@@ -56,13 +67,14 @@ pub fn list_entries(
 
 type Row = (FoundRun, RunRecord, RunStatus);
 
-/// Returns a page of the runs with the requested status, newest first.
+/// Returns a page of the selected runs with the requested status, newest first.
 fn page(
     state: &StateDir,
     sites: &[SiteId],
     filter: ListFilter,
+    selected: impl Fn(&RunId) -> bool,
 ) -> Result<(u64, Vec<Row>), RegistryError> {
-    let rows = newest_first(state, sites, filter.status)?;
+    let rows = newest_first(state, sites, filter.status, selected)?;
     let total = rows.len() as u64;
     let page = rows.into_iter().skip(filter.offset).take(filter.limit);
     Ok((total, page.filter_map(|found| row(state, found)).collect()))
@@ -85,7 +97,7 @@ pub fn runs_of_directory(
         let mut mounts = record.work.directories.values();
         mounts.any(|mount| directory.starts_with(mount))
     };
-    let rows = newest_first(state, sites, StatusFilter::Any)?;
+    let rows = newest_first(state, sites, StatusFilter::Any, |_| true)?;
     let rows = rows.into_iter().filter_map(|found| row(state, found));
     Ok(rows
         .filter(|(_, record, _)| mounted(record))
@@ -93,12 +105,13 @@ pub fn runs_of_directory(
         .collect())
 }
 
-/// Returns the runs with the requested status, newest first. If the beginning of a run's record
+/// Returns the selected runs with the requested status, newest first. If the beginning of a run's record
 /// says that the run has ended, neither the rest of the record nor any lock is examined.
 fn newest_first(
     state: &StateDir,
     sites: &[SiteId],
     filter: StatusFilter,
+    selected: impl Fn(&RunId) -> bool,
 ) -> Result<Vec<FoundRun>, RegistryError> {
     let mut rows = Vec::new();
     for site in sites {
@@ -107,7 +120,7 @@ fn newest_first(
             StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
             StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
         };
-        for found in found {
+        for found in found.into_iter().filter(|found| selected(&found.run_id)) {
             let Some(head) = RecordHead::read(&found.path) else {
                 continue;
             };

@@ -1,7 +1,7 @@
 //! Bodies of requests, bounded in size and time.
 
+use crate::access::ServerState;
 use crate::config::Bounds;
-use crate::core::Core;
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -10,7 +10,6 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use wp_codebox_contracts::{ErrorCode, hex};
@@ -23,10 +22,10 @@ pub(crate) struct Json<T> {
     pub sha256: String,
 }
 
-impl<T: DeserializeOwned> FromRequest<Arc<Core>> for Json<T> {
+impl<T: DeserializeOwned> FromRequest<ServerState> for Json<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, core: &Arc<Core>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
         let is_json = content_type(request.headers())
             .is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
         if !is_json {
@@ -34,8 +33,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<Core>> for Json<T> {
                 "the body must be JSON with the header Content-Type: application/json",
             ));
         }
-        let bounds = &core.config.bounds;
-        let bytes = read(request, bounds.body, bounds).await?;
+        let bounds = state.bounds();
+        let bytes = read(request, bounds.body, &bounds).await?;
         let value = parse(&bytes)?;
         Ok(Self {
             value,
@@ -158,6 +157,7 @@ async fn collect(mut body: Body, most: usize, idle: Duration) -> ApiResult<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[derive(Debug, serde::Deserialize)]

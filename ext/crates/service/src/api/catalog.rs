@@ -1,33 +1,22 @@
 //! Handlers of profiles and extensions.
 
-use super::guard::Caller;
-use crate::core::{Core, Pool};
+use crate::access::Caller;
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
-pub(super) async fn profiles(State(core): State<Arc<Core>>, _: Caller) -> ApiResult<Json<Value>> {
-    let profiles = core
-        .blocking(Pool::Calls, |core| core.host.profiles())
-        .await??;
-    let rows: Vec<Value> = profiles.iter().map(row).collect();
+pub(super) async fn profiles(caller: Caller) -> ApiResult<Json<Value>> {
+    let rows: Vec<Value> = caller.profiles().await?.iter().map(row).collect();
     Ok(Json(json!({
         "schema": "wp-codebox/service-profile-list/v1",
         "profiles": rows,
     })))
 }
 
-pub(super) async fn profile(
-    State(core): State<Arc<Core>>,
-    _: Caller,
-    Path(id): Path<String>,
-) -> ApiResult<Json<Value>> {
-    let profile = core
-        .blocking(Pool::Calls, move |core| core.host.profile(&id))
-        .await??;
+pub(super) async fn profile(caller: Caller, Path(id): Path<String>) -> ApiResult<Json<Value>> {
+    let profile = caller.profile(&id).await?;
     let mut document = row(&profile);
     document["schema"] = json!("wp-codebox/service-profile/v1");
     document["document"] = profile.document;
@@ -45,19 +34,15 @@ fn row(profile: &ProfileDocument) -> Value {
     })
 }
 
-pub(super) async fn extensions(State(core): State<Arc<Core>>, _: Caller) -> Json<Value> {
+pub(super) async fn extensions(caller: Caller) -> Json<Value> {
     Json(json!({
         "schema": "wp-codebox/service-extension-list/v1",
-        "extensions": core.capabilities(),
+        "extensions": caller.capabilities(),
     }))
 }
 
-pub(super) async fn extension(
-    State(core): State<Arc<Core>>,
-    _: Caller,
-    Path(id): Path<String>,
-) -> ApiResult<Json<Value>> {
-    let found = core
+pub(super) async fn extension(caller: Caller, Path(id): Path<String>) -> ApiResult<Json<Value>> {
+    let found = caller
         .capabilities()
         .into_iter()
         .find(|row| row.extension.as_str() == id);

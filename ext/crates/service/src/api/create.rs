@@ -1,25 +1,13 @@
-//! Creation of a sandbox: from the request to a durable record.
+//! Bodies of requests that create a sandbox, and their check against the profile.
 
-use crate::actor::Actor;
 use crate::auth::{Principal, Scope, random};
-use crate::clock::now_ms;
-use crate::core::{Core, Pool};
-use crate::extension::{Provision, SandboxId, SandboxState, SetupMetadata};
-use crate::lifecycle::{Origin, follow};
+use crate::extension::{Provision, SandboxId, SetupMetadata};
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
-use crate::store::{Claim, IdempotencyKey, SandboxRecord};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
-use wp_codebox_contracts::{ErrorCode, HostId, SandboxScope, Service, hex};
-use wp_codebox_ledger::AccountId;
-use wp_codebox_routing::{Decision, HostRecord, RouteRequest, decide};
+use wp_codebox_contracts::{ErrorCode, SandboxScope, Service, hex};
 
-/// Maximum number of reasons of a routing decision in answers, records and events.
-const REASONS: usize = 20;
 /// Maximum size of `consumer` as JSON in bytes.
 const CONSUMER: usize = 4096;
 
@@ -100,20 +88,9 @@ impl CreateInput {
         &self.profile
     }
 
-    /// Returns the account that pays: that of the token, or the one that the administrator of the
-    /// machine names.
-    pub(super) fn account(&self, principal: &Principal) -> ApiResult<Option<String>> {
-        let Some(named) = &self.account else {
-            return Ok(principal.account.clone());
-        };
-        let account = AccountId::new(named.as_str()).map_err(|e| e.body())?;
-        if principal.is_administrator() || principal.account.as_ref() == Some(named) {
-            return Ok(Some(account.to_string()));
-        }
-        Err(Problem::new(
-            ErrorCode::ServiceScopeMissing,
-            "only the administrator of this machine may name an account; use a token that was created with the account",
-        ))
+    /// Returns the account that the client names.
+    pub(super) fn account(&self) -> Option<&str> {
+        self.account.as_deref()
     }
 
     /// Returns the client's object `consumer`, which the answer repeats and the events contain.
@@ -128,36 +105,6 @@ impl CreateInput {
             )),
         }
     }
-}
-
-/// Returns the profile of a reference such as `profile.shop@1.2.0` if the principal may use it for
-/// `scope`. A profile that the token does not name is refused whether or not it exists.
-pub(super) async fn profile(
-    core: &Arc<Core>,
-    principal: &Principal,
-    scope: Scope,
-    reference: &str,
-) -> ApiResult<ProfileDocument> {
-    let id = reference.split('@').next().unwrap_or_default();
-    if !principal.scopes.allow(scope, id) {
-        let message = format!(
-            "this token does not have the scope {} for this profile; ask an administrator for a token with it",
-            scope.as_str()
-        );
-        return Err(Problem::new(ErrorCode::ServiceScopeMissing, message));
-    }
-    let reference = reference.to_owned();
-    let profile = core
-        .blocking(Pool::Calls, move |core| core.host.profile(&reference))
-        .await??;
-    // The host may accept another name for a profile than its id, for example a file name.
-    if profile.id == id {
-        return Ok(profile);
-    }
-    Err(Problem::new(
-        ErrorCode::ProfileNotFound,
-        "there is no profile with this id; GET /v1/profiles lists them",
-    ))
 }
 
 /// Checks a request against its profile and returns what the extension gets.
@@ -265,174 +212,6 @@ fn source(
 /// Returns a new id. It has the form of a run's id, which native sandboxes need.
 pub(super) fn new_id() -> ApiResult<SandboxId> {
     Ok(SandboxId::parse(&format!("run_{}", hex(&random::<16>()?)))?)
-}
-
-/// Chooses a host. Blocks.
-pub(super) fn choose(core: &Core, request: &RouteRequest) -> ApiResult<Decision> {
-    let hosts: Vec<HostRecord> = core
-        .store
-        .hosts()?
-        .into_iter()
-        .map(|host| core.measured(host))
-        .collect();
-    Ok(decide(request, &hosts, &core.capabilities()))
-}
-
-/// Returns the routing needs of a profile, restricted to the host of a snapshot if one is used.
-pub(super) fn route_request(
-    profile: &ProfileDocument,
-    snapshot_host: Option<HostId>,
-) -> RouteRequest {
-    let mut request = profile.route.clone();
-    if let Some(host) = snapshot_host {
-        request.needs.host = Some(host);
-        request.needs.restore = true;
-    }
-    request
-}
-
-/// Where a new sandbox may run and who pays for it.
-#[derive(Debug)]
-pub(super) struct Placed<'a> {
-    pub profile: &'a ProfileDocument,
-    pub account: Option<String>,
-    /// Host that stores the snapshot with which the sandbox starts.
-    pub snapshot_host: Option<HostId>,
-}
-
-/// Chooses a host, reserves the credits, stores the record and starts the sandbox. If an earlier
-/// request with an equal body used the key, returns the record of its sandbox.
-pub(super) async fn store(
-    core: &Arc<Core>,
-    provision: Provision,
-    place: Placed<'_>,
-    key: Option<IdempotencyKey>,
-    consumer: Option<Value>,
-    actor: Actor,
-) -> ApiResult<(SandboxRecord, Claim)> {
-    let request = route_request(place.profile, place.snapshot_host);
-    let account = place.account;
-    let turn = core.placement.lock().await;
-    // Another request with this key may have been stored while this one waited for the lock.
-    if let Some(key) = key.clone()
-        && let Some(claim) = core.records(move |store| store.claim(&key)).await?
-    {
-        return claimed(core, claim).await;
-    }
-    let stored = core
-        .blocking(Pool::Records, move |core| -> ApiResult<_> {
-            let decision = choose(core, &request)?;
-            let Some(choice) = &decision.chosen else {
-                let error = decision.error();
-                return Err(error.map_or_else(|| Problem::not_found("route"), Problem::from));
-            };
-            let extension = choice.extension.to_string();
-            let host = choice.host.to_string();
-            let quote = core
-                .credits
-                .quote(&extension, provision.ttl_ms, request.needs.gpus)?;
-            let record = SandboxRecord {
-                provision: Provision {
-                    host: Some(host.clone()),
-                    ..provision
-                },
-                extension,
-                host: Some(host),
-                state: SandboxState::Requested,
-                key: key.as_ref().map(|key| key.key.clone()),
-                account,
-                created_ms: now_ms(),
-                expires_at: None,
-                reason: None,
-                reachability: None,
-                route: decision.document(REASONS),
-                quote,
-                usage: None,
-                cleanup: None,
-            };
-            core.credits.reserve(&record)?;
-            let stored =
-                core.store
-                    .insert_sandbox(&record, key.as_ref(), consumer.as_ref(), &actor);
-            match stored {
-                Ok(Claim::New) => Ok((record, Claim::New)),
-                Ok(claim) => {
-                    core.credits.release(
-                        &record,
-                        "an earlier request with the same key got the sandbox",
-                    )?;
-                    Ok((record, claim))
-                }
-                Err(error) => {
-                    // If this fails as well, the next start of the service releases the
-                    // reservation.
-                    let _ = core
-                        .credits
-                        .release(&record, "the record could not be written");
-                    Err(error.into())
-                }
-            }
-        })
-        .await??;
-    drop(turn);
-    match stored {
-        (record, Claim::New) => {
-            core.deliver.notify_one();
-            follow(core, record.provision.sandbox.clone(), Origin::New);
-            Ok((record, Claim::New))
-        }
-        (_, claim) => claimed(core, claim).await,
-    }
-}
-
-/// Returns the sandbox that an earlier request with the same key made.
-pub(super) async fn claimed(core: &Arc<Core>, claim: Claim) -> ApiResult<(SandboxRecord, Claim)> {
-    let Claim::Same(id) = &claim else {
-        return Err(Problem::new(
-            ErrorCode::IdempotencyConflict,
-            "this Idempotency-Key was used for another body; use a new key for another sandbox",
-        ));
-    };
-    let id = id.clone();
-    let record = core
-        .records(move |store| store.sandbox(&id))
-        .await?
-        .ok_or_else(Problem::sandbox_not_found)?;
-    Ok((record, claim))
-}
-
-/// Waits until a sandbox is usable or has ended, at most for `wait`, and returns its record.
-pub(super) async fn settled(
-    core: &Arc<Core>,
-    id: &SandboxId,
-    wait: Duration,
-) -> ApiResult<SandboxRecord> {
-    let mut events = core.store.watch_events();
-    let mut stopping = core.stopping.subscribe();
-    let until = tokio::time::Instant::now() + wait;
-    loop {
-        events.mark_unchanged();
-        let key = id.clone();
-        let record = core
-            .records(move |store| store.sandbox(key.as_str()))
-            .await?
-            .ok_or_else(Problem::sandbox_not_found)?;
-        let pending = matches!(
-            record.state,
-            SandboxState::Requested | SandboxState::Provisioning
-        );
-        let left = until.saturating_duration_since(tokio::time::Instant::now());
-        if !pending || left.is_zero() || core.is_stopping() {
-            return Ok(record);
-        }
-        let changed = async {
-            tokio::select! {
-                _ = events.changed() => {}
-                _ = stopping.changed() => {}
-            }
-        };
-        let _ = timeout(left, changed).await;
-    }
 }
 
 #[cfg(test)]

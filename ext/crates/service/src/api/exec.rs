@@ -2,14 +2,11 @@
 //! each: `started`, `output`, then `exited` or `error`.
 
 use super::body::Json as Input;
-use super::guard::Caller;
-use super::records::usable;
-use crate::auth::Scope;
-use crate::core::Core;
+use crate::access::Caller;
 use crate::extension::{ExecOutput, ExecRequest};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -19,7 +16,6 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use tokio::sync::mpsc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OutputStream};
 
@@ -84,30 +80,17 @@ fn media(headers: &HeaderMap) -> &'static str {
 }
 
 pub(super) async fn exec(
-    State(core): State<Arc<Core>>,
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Input<ExecRequest>,
 ) -> ApiResult<Response> {
-    let principal = caller.principal;
-    let record = usable(&core, &principal, Scope::SandboxesExec, &id).await?;
+    let sandbox = caller.usable_sandbox(&id).await?;
     let request = body.value;
     check(&request)?;
-    let permit = Arc::clone(&core.execs).try_acquire_owned().map_err(|_| {
-        Problem::new(
-            ErrorCode::ServiceUnavailable,
-            "this service runs as many programs as it may; try again when one has ended",
-        )
-    })?;
-    let extension = core.extension(&record.extension)?;
     let (sender, mut lines) = mpsc::channel(WAITING);
-    let running = Arc::clone(&core);
-    drop(tokio::task::spawn_blocking(move || {
-        running.metrics.execs.up();
-        let mut output = Lines(sender);
-        let sandbox = &record.provision.sandbox;
-        let last = match extension.exec(sandbox, &request, &principal.actor, &mut output) {
+    sandbox.exec(request, Lines(sender), |output, end| {
+        let last = match end {
             Ok(end) => {
                 let mut line = json!({"type": "exited"});
                 if let (Value::Object(line), Value::Object(end)) = (&mut line, json!(end)) {
@@ -118,9 +101,7 @@ pub(super) async fn exec(
             Err(error) => json!({"type": "error", "error": error}),
         };
         let _ = output.send(last);
-        running.metrics.execs.down();
-        drop(permit);
-    }));
+    })?;
     // An error before the program started becomes the HTTP answer.
     let first = lines.recv().await.ok_or_else(|| {
         Problem::new(

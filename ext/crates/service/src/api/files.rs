@@ -2,19 +2,16 @@
 //! write only over the content that it read.
 
 use super::body;
-use super::guard::Caller;
-use super::records::usable;
-use crate::auth::Scope;
-use crate::core::{Core, Pool};
+use crate::access::Caller;
+use crate::core::Pool;
 use crate::problem::{ApiResult, Problem};
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 use wp_codebox_contracts::hex;
 
 /// Maximum length of a path in bytes.
@@ -36,28 +33,23 @@ fn guest_path(path: &str) -> ApiResult<String> {
     }
 }
 
-pub(super) async fn list(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> ApiResult<Json<Value>> {
-    let record = usable(&core, &caller.principal, Scope::FilesRead, &id).await?;
-    let files = core
-        .call(Pool::Calls, &record, |extension, id| extension.files(id))
+pub(super) async fn list(caller: Caller, Path(id): Path<String>) -> ApiResult<Json<Value>> {
+    let sandbox = caller.usable_sandbox(&id).await?;
+    let files = sandbox
+        .call(Pool::Calls, |extension, id| extension.files(id))
         .await?;
     Ok(Json(files))
 }
 
 pub(super) async fn read(
-    State(core): State<Arc<Core>>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let record = usable(&core, &caller.principal, Scope::FilesRead, &id).await?;
+    let sandbox = caller.usable_sandbox(&id).await?;
     let path = guest_path(&path)?;
-    let content = core
-        .call(Pool::Calls, &record, move |extension, id| {
+    let content = sandbox
+        .call(Pool::Calls, move |extension, id| {
             extension.read_file(id, &path)
         })
         .await?;
@@ -86,40 +78,37 @@ pub(super) async fn read(
 }
 
 pub(super) async fn write(
-    State(core): State<Arc<Core>>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
     request: Request,
 ) -> ApiResult<Json<Value>> {
     let base = base(request.headers())?;
     // Checked before the body is read: a client without the right sends no 64 MiB.
-    usable(&core, &caller.principal, Scope::FilesWrite, &id).await?;
-    let bounds = core.config.bounds;
+    caller.usable_sandbox(&id).await?;
+    let bounds = caller.bounds();
     let content = body::read(request, bounds.file, &bounds).await?;
-    change(&core, caller, &id, &path, Some(content), base).await
+    change(caller, &id, &path, Some(content), base).await
 }
 
 pub(super) async fn delete(
-    State(core): State<Arc<Core>>,
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> ApiResult<Json<Value>> {
-    change(&core, caller, &id, &path, None, base(&headers)?).await
+    change(caller, &id, &path, None, base(&headers)?).await
 }
 
 async fn change(
-    core: &Arc<Core>,
     caller: Caller,
     id: &str,
     path: &str,
     content: Option<Bytes>,
     base: Option<String>,
 ) -> ApiResult<Json<Value>> {
-    let record = usable(core, &caller.principal, Scope::FilesWrite, id).await?;
+    let sandbox = caller.usable_sandbox(id).await?;
     let (path, actor) = (guest_path(path)?, caller.principal.actor);
-    let written = core
-        .call(Pool::Calls, &record, move |extension, id| {
+    let written = sandbox
+        .call(Pool::Calls, move |extension, id| {
             extension.write_file(id, &path, content.as_deref(), base.as_deref(), &actor)
         })
         .await?;

@@ -1,7 +1,8 @@
 //! The HTTP API: the table of operations, and the handlers by resource.
 //!
 //! [`OPERATIONS`] is the only list of operations. The router, the checks before each handler and
-//! the OpenAPI document are made from it, so they cannot differ.
+//! the OpenAPI document are made from it, so they cannot differ. Handlers read requests and write
+//! answers; they get every object from the crate's module `access`, which checks who may use it.
 
 mod body;
 mod catalog;
@@ -10,38 +11,37 @@ mod document;
 mod events;
 mod exec;
 mod files;
-mod guard;
 mod health;
 mod hosts;
 mod operation;
 mod prices;
 mod query;
-mod records;
 mod runs;
 mod sandboxes;
 mod snapshots;
 mod table;
 mod webhooks;
 
-pub(crate) use events::{STREAM, may_read};
+pub(crate) use body::receive_small;
+pub(crate) use events::STREAM;
 pub(crate) use exec::LINES;
-pub(crate) use operation::{Access, Body, Kind, Operation, Parameter};
+pub(crate) use operation::{Access, Body, Operation};
+pub(crate) use query::{Args, Kind, Parameter};
 pub(crate) use table::OPERATIONS;
 
-use crate::core::Core;
+use crate::access::{ServerState, admit};
 use crate::problem::Problem;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
-use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
 use wp_codebox_contracts::ErrorCode;
 
 /// Returns the router of all operations.
-pub(crate) fn router(core: &Arc<Core>) -> Router {
+pub(crate) fn router(state: ServerState) -> Router {
     let mut router = Router::new();
     for operation in OPERATIONS {
         let guarded = (operation.handler)(operation.verb.filter()).route_layer(
-            axum::middleware::from_fn_with_state((Arc::clone(core), operation), guard::guard),
+            axum::middleware::from_fn_with_state((state.clone(), operation), admit),
         );
         router = router.route(operation.path, guarded);
     }
@@ -55,7 +55,7 @@ pub(crate) fn router(core: &Arc<Core>) -> Router {
             )
             .into_response()
         }))
-        .with_state(Arc::clone(core))
+        .with_state(state)
 }
 
 async fn unknown_path() -> Response {

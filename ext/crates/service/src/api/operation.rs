@@ -1,9 +1,9 @@
 //! What the table of operations says about one operation.
 
+use super::query::Parameter;
+use crate::access::ServerState;
 use crate::auth::Scope;
-use crate::core::Core;
 use axum::routing::{MethodFilter, MethodRouter};
-use std::sync::Arc;
 
 /// HTTP method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,37 +46,6 @@ pub(crate) enum Access {
     Scope(Scope),
 }
 
-/// Accepted values of a parameter.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    Text,
-    /// Text that matches a regular expression; the handler checks it.
-    Pattern(&'static str),
-    Number {
-        least: u64,
-        most: u64,
-    },
-    Word(&'static [&'static str]),
-}
-
-/// A query parameter or header.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Parameter {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub description: &'static str,
-}
-
-impl Parameter {
-    pub(crate) const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
-        Self {
-            name,
-            kind,
-            description,
-        }
-    }
-}
-
 /// Body of a request or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
@@ -109,5 +78,5 @@ pub(crate) struct Operation {
     pub headers: &'static [Parameter],
     pub body: Body,
     pub answers: &'static [(u16, Body)],
-    pub handler: fn(MethodFilter) -> MethodRouter<Arc<Core>>,
+    pub handler: fn(MethodFilter) -> MethodRouter<ServerState>,
 }

@@ -1,18 +1,13 @@
 //! Handlers of routes, quotes and meters.
 
 use super::body::Json as Input;
-use super::create::{self, Ttl};
-use super::guard::Caller;
-use super::{records, snapshots};
-use crate::auth::{Principal, Scope};
-use crate::core::{Core, Pool};
+use super::create::Ttl;
+use crate::access::Caller;
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
 use axum::Json;
-use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use wp_codebox_routing::Decision;
 
 /// Maximum number of reasons in the answer to a dry run of the routing.
@@ -27,38 +22,19 @@ pub(super) struct RouteInput {
     ttl: Option<Ttl>,
 }
 
-async fn decision(
-    core: &Arc<Core>,
-    principal: &Principal,
-    input: &RouteInput,
-) -> ApiResult<(ProfileDocument, Decision)> {
-    let profile = create::profile(core, principal, Scope::RoutesRead, &input.profile).await?;
-    let host = match &input.snapshot {
-        None => None,
-        Some(id) => snapshots::host(core, principal, id).await?,
-    };
-    let request = create::route_request(&profile, host);
-    let decision = core
-        .blocking(Pool::Records, move |core| create::choose(core, &request))
-        .await??;
+async fn decision(caller: &Caller, input: &RouteInput) -> ApiResult<(ProfileDocument, Decision)> {
+    let profile = caller.profile(&input.profile).await?;
+    let decision = caller.decide(&profile, input.snapshot.as_deref()).await?;
     Ok((profile, decision))
 }
 
-pub(super) async fn route(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-    body: Input<RouteInput>,
-) -> ApiResult<Json<Value>> {
-    let (_, decision) = decision(&core, &caller.principal, &body.value).await?;
+pub(super) async fn route(caller: Caller, body: Input<RouteInput>) -> ApiResult<Json<Value>> {
+    let (_, decision) = decision(&caller, &body.value).await?;
     Ok(Json(decision.document(REASONS)))
 }
 
-pub(super) async fn quote(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-    body: Input<RouteInput>,
-) -> ApiResult<Json<Value>> {
-    let (profile, decision) = decision(&core, &caller.principal, &body.value).await?;
+pub(super) async fn quote(caller: Caller, body: Input<RouteInput>) -> ApiResult<Json<Value>> {
+    let (profile, decision) = decision(&caller, &body.value).await?;
     let Some(choice) = &decision.chosen else {
         let error = decision.error();
         return Err(error.map_or_else(|| Problem::not_found("route"), Problem::from));
@@ -72,16 +48,16 @@ pub(super) async fn quote(
             "ttl is longer than the profile allows; give a shorter ttl",
         ));
     }
-    let id = choice.extension.to_string();
-    let extension = core.extension(&id)?;
     let (profile_id, version) = (profile.id.clone(), profile.version.clone());
-    let (quote, estimate) = core
-        .blocking(Pool::Calls, move |core| -> ApiResult<_> {
-            let gpus = profile.route.needs.gpus;
-            let quote = core.credits.quote(&id, duration_ms, gpus)?;
-            Ok((quote, extension.estimate(&profile, duration_ms)?))
-        })
-        .await??;
+    let gpus = profile.route.needs.gpus;
+    let (quote, estimate) = caller
+        .quote(
+            choice.extension.as_str(),
+            duration_ms,
+            gpus,
+            move |extension| extension.estimate(&profile, duration_ms),
+        )
+        .await?;
     let mut document = json!({
         "schema": "wp-codebox/service-quote/v1",
         "profile": {"id": profile_id, "version": version},
@@ -96,17 +72,12 @@ pub(super) async fn quote(
     Ok(Json(document))
 }
 
-pub(super) async fn meters(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-) -> ApiResult<Json<Value>> {
-    let Caller { principal, args } = caller;
-    let before = args.number("after").and_then(|at| i64::try_from(at).ok());
-    let account = principal.account.clone();
-    let found = records::rows(&core, principal, before, args.limit(), |record| {
-        record.state.is_final()
-    })
-    .await?;
+pub(super) async fn meters(caller: Caller) -> ApiResult<Json<Value>> {
+    let before = caller.args.number("after");
+    let before = before.and_then(|at| i64::try_from(at).ok());
+    let found = caller
+        .sandboxes(before, |record| record.state.is_final())
+        .await?;
     let rows: Vec<Value> = found
         .rows
         .iter()
@@ -133,13 +104,9 @@ pub(super) async fn meters(
     if let Some(next) = found.next {
         document["next"] = json!(next);
     }
-    if let Some(account) = account {
-        let balance = core
-            .blocking(Pool::Records, move |core| core.credits.balance(&account))
-            .await??;
-        if !balance.is_null() {
-            document["balance"] = balance;
-        }
+    let balance = caller.balance().await?;
+    if !balance.is_null() {
+        document["balance"] = balance;
     }
     Ok(Json(document))
 }

@@ -1,6 +1,5 @@
 //! Query parameters: checked against the table of operations before the handler runs.
 
-use super::operation::{Kind, Parameter};
 use crate::problem::{ApiResult, Problem};
 use axum::extract::Query;
 use axum::http::Uri;
@@ -9,6 +8,37 @@ use axum::http::Uri;
 const LONGEST: usize = 256;
 /// Rows of a page if the client names no limit.
 const PAGE: usize = 50;
+
+/// Accepted values of a parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Text,
+    /// Text that matches a regular expression; the handler checks it.
+    Pattern(&'static str),
+    Number {
+        least: u64,
+        most: u64,
+    },
+    Word(&'static [&'static str]),
+}
+
+/// A query parameter or header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub description: &'static str,
+}
+
+impl Parameter {
+    pub(crate) const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            description,
+        }
+    }
+}
 
 /// Valid query parameters of a request.
 #[derive(Debug, Clone, Default)]

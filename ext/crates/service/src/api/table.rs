@@ -1,6 +1,7 @@
 //! The table of operations.
 
-use super::operation::{Access, Body, Kind, Operation, Parameter, Verb};
+use super::operation::{Access, Body, Operation, Verb};
+use super::query::{Kind, Parameter};
 use super::{
     catalog, events, exec, files, health, hosts, prices, runs, sandboxes, snapshots, webhooks,
 };
@@ -77,7 +78,7 @@ use Access::{Public, Scope as Needs, Token};
 use Body::{AnyJson, Bytes, Events, Json, Lines, Metrics, None as Nothing};
 
 operations! {
-    Get "/v1/profiles" "listProfiles" "profiles" "List the profiles from which sandboxes can be made."
+    Get "/v1/profiles" "listProfiles" "profiles" "List the profiles that this token may use."
         Needs(Scope::ProfilesRead), &[], &[], Nothing => &[(200, Json("service-profile-list"))], catalog::profiles;
     Get "/v1/profiles/{id}" "getProfile" "profiles" "Get a profile, by id or by id@version."
         Needs(Scope::ProfilesRead), &[], &[], Nothing => &[(200, Json("service-profile"))], catalog::profile;
@@ -163,17 +164,20 @@ operations! {
         Needs(Scope::WebhooksWrite), &[], &[], Json("service-webhook-input") => &[(201, Json("service-webhook"))], webhooks::create;
     Delete "/v1/webhooks/{id}" "removeWebhook" "webhooks" "Remove a webhook with its queued deliveries."
         Needs(Scope::WebhooksWrite), &[], &[], Nothing => &[(204, Nothing)], webhooks::remove;
-    Get "/v1/runs" "listRuns" "runs" "List runs, newest first."
+    Get "/v1/runs" "listRuns" "runs" "List the runs of this token, newest first."
         Needs(Scope::RunsRead), PAGE, &[], Nothing => &[(200, Json("run-list"))], runs::list;
-    Post "/v1/runs" "startRun" "runs" "Start a detached run from a task."
-        Needs(Scope::RunsWrite), &[], &[], Json("run-agent-task-input") => &[(202, Json("run-handle"))], runs::start;
+    Post "/v1/runs" "startRun" "runs" "Start a detached run from a task, within the bounds of a profile."
+        Needs(Scope::RunsWrite), &[
+            Parameter::new("profile", Kind::Text, "Profile that bounds the run, by id or by id@version. A token whose scope is limited to profiles must name one."),
+            Parameter::new("account", Kind::Text, "Account that pays, if credits are on; only the administrator of the machine may name another one than that of the token."),
+        ], &[], Json("run-agent-task-input") => &[(202, Json("run-handle"))], runs::start;
     Get "/v1/runs/{id}" "getRun" "runs" "Get a run."
         Needs(Scope::RunsRead), &[], &[], Nothing => &[(200, Json("run"))], runs::get;
     Delete "/v1/runs/{id}" "cancelRun" "runs" "Cancel a run."
         Needs(Scope::RunsWrite), &[REASON], &[], Nothing => &[(202, Json("run-cancellation"))], runs::cancel;
     Get "/v1/runs/{id}/events" "listRunEvents" "runs" "Read a page of a run's journal."
         Needs(Scope::RunsRead), &[AFTER], &[], Nothing => &[(200, Json("run-events"))], runs::events;
-    Get "/v1/artifacts" "listArtifacts" "artifacts" "List artifact bundles, newest first."
+    Get "/v1/artifacts" "listArtifacts" "artifacts" "List the artifact bundles of this token's runs, newest first."
         Needs(Scope::ArtifactsRead), PAGE, &[], Nothing => &[(200, Json("artifact-list"))], runs::artifacts;
     Get "/v1/artifacts/{id}" "getArtifact" "artifacts" "Get an artifact bundle."
         Needs(Scope::ArtifactsRead), &[], &[], Nothing => &[(200, Json("artifact"))], runs::artifact;

@@ -1,20 +1,18 @@
 //! Handlers of webhooks. The deliveries are in [`crate::deliver`].
 
 use super::body::Json as Input;
-use super::guard::Caller;
+use crate::access::Caller;
 use crate::auth::random;
 use crate::clock::{now_ms, rfc3339};
-use crate::core::Core;
 use crate::problem::{ApiResult, Problem};
 use crate::store::Webhook;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::net::IpAddr;
-use std::sync::Arc;
 use wp_codebox_contracts::{ErrorCode, hex};
 
 /// Maximum number of webhooks of one token.
@@ -60,12 +58,8 @@ fn document(webhook: &Webhook) -> Value {
     })
 }
 
-pub(super) async fn create(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-    body: Input<WebhookInput>,
-) -> ApiResult<Response> {
-    let principal = caller.principal;
+pub(super) async fn create(caller: Caller, body: Input<WebhookInput>) -> ApiResult<Response> {
+    let principal = &caller.principal;
     let WebhookInput { url, types } = body.value;
     if !is_target(&url) {
         return Err(Problem::invalid(
@@ -76,9 +70,7 @@ pub(super) async fn create(
         let message = format!("types may contain only: {}", TYPES.join(", "));
         return Err(Problem::invalid(message));
     }
-    let token = principal.token.clone();
-    let present = core.records(move |store| store.webhooks(&token)).await?;
-    if present.len() >= MOST {
+    if caller.webhooks().await?.len() >= MOST {
         return Err(Problem::new(
             ErrorCode::ServiceRateLimited,
             "this token has 32 webhooks, the limit; remove one first",
@@ -89,40 +81,27 @@ pub(super) async fn create(
         url,
         types,
         secret: hex(&random::<32>()?),
-        token: principal.token,
+        token: principal.token.clone(),
         actor: principal.actor.to_string(),
         created_ms: now_ms(),
     };
     let mut answer = document(&webhook);
     answer["secret"] = json!(webhook.secret);
-    core.records(move |store| store.insert_webhook(&webhook))
-        .await?;
+    caller.add_webhook(webhook).await?;
     Ok((StatusCode::CREATED, Json(answer)).into_response())
 }
 
-pub(super) async fn list(State(core): State<Arc<Core>>, caller: Caller) -> ApiResult<Json<Value>> {
-    let token = caller.principal.token;
-    let webhooks = core.records(move |store| store.webhooks(&token)).await?;
-    let rows: Vec<Value> = webhooks.iter().map(document).collect();
+pub(super) async fn list(caller: Caller) -> ApiResult<Json<Value>> {
+    let rows: Vec<Value> = caller.webhooks().await?.iter().map(document).collect();
     Ok(Json(json!({
         "schema": "wp-codebox/service-webhook-list/v1",
         "webhooks": rows,
     })))
 }
 
-pub(super) async fn remove(
-    State(core): State<Arc<Core>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> ApiResult<StatusCode> {
-    let token = caller.principal.token;
-    let removed = core
-        .records(move |store| store.remove_webhook(&token, &id))
-        .await?;
-    match removed {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(Problem::not_found("webhook")),
-    }
+pub(super) async fn remove(caller: Caller, Path(id): Path<String>) -> ApiResult<StatusCode> {
+    caller.remove_webhook(id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Returns whether deliveries may go to an address: encrypted, or within this machine.

@@ -1,10 +1,10 @@
 //! The principal of a request: a token, or the administrator of the machine.
 
 use super::token::accepts;
-use super::{Scope, Scopes, parse_token};
+use super::{Scopes, parse_token};
 use crate::actor::{Actor, ActorClass};
 use crate::problem::{ApiResult, Problem};
-use crate::store::{SandboxRecord, Store};
+use crate::store::Store;
 use axum::http::{HeaderMap, header};
 use std::net::SocketAddr;
 use wp_codebox_contracts::ErrorCode;
@@ -56,17 +56,6 @@ impl Principal {
     /// Returns whether this is the owner of the service or root, on the unix socket without a token.
     pub(crate) fn is_administrator(&self) -> bool {
         self.token.is_empty()
-    }
-
-    /// Returns whether the principal may do `scope` with a sandbox of this profile and owner.
-    pub(crate) fn may(&self, scope: Scope, profile: &str, owner: &str) -> bool {
-        self.scopes.allow(scope, profile)
-            && (self.actor.to_string() == owner || self.scopes.allow(Scope::SandboxesAll, profile))
-    }
-
-    /// Returns whether the principal may do `scope` with a sandbox.
-    pub(crate) fn may_use(&self, scope: Scope, sandbox: &SandboxRecord) -> bool {
-        self.may(scope, sandbox.profile_id(), &sandbox.owner().to_string())
     }
 }
 

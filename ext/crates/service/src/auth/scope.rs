@@ -7,6 +7,18 @@ use wp_codebox_contracts::string_enum;
 
 /// Maximum number of scopes of one token.
 const MOST: usize = 64;
+/// Scopes of the role `tenant`, each limited to the profiles of the role.
+const TENANT: [&str; 9] = [
+    "profiles:*",
+    "routes:*",
+    "sandboxes:*",
+    "files:*",
+    "snapshots:*",
+    "events:*",
+    "meters:*",
+    "runs:*",
+    "artifacts:*",
+];
 
 string_enum! {
     /// One kind of operation.
@@ -29,7 +41,8 @@ string_enum! {
         SandboxesWrite = "sandboxes:write",
         /// Destroy and recreate sandboxes.
         SandboxesDestroy = "sandboxes:destroy",
-        /// Use sandboxes of other actors. Allows no operation by itself.
+        /// Use sandboxes of other actors, their files, snapshots, events and meters. Allows no
+        /// operation by itself.
         SandboxesAll = "sandboxes:all",
         /// Read files of sandboxes.
         FilesRead = "files:read",
@@ -53,8 +66,12 @@ string_enum! {
         RunsRead = "runs:read",
         /// Start and cancel runs.
         RunsWrite = "runs:write",
+        /// Use runs of other actors. Allows no operation by itself.
+        RunsAll = "runs:all",
         /// Read and verify artifacts.
         ArtifactsRead = "artifacts:read",
+        /// Use artifacts of other actors. Allows no operation by itself.
+        ArtifactsAll = "artifacts:all",
         /// Read metrics.
         MetricsRead = "metrics:read",
     }
@@ -63,20 +80,51 @@ string_enum! {
 impl Scope {
     /// Returns whether the scope can be limited to a profile.
     const fn has_profile(self) -> bool {
+        match self {
+            Self::ProfilesRead
+            | Self::SandboxesCreate
+            | Self::SandboxesRead
+            | Self::SandboxesExec
+            | Self::SandboxesWrite
+            | Self::SandboxesDestroy
+            | Self::SandboxesAll
+            | Self::FilesRead
+            | Self::FilesWrite
+            | Self::SnapshotsRead
+            | Self::SnapshotsWrite
+            | Self::RoutesRead
+            | Self::MetersRead
+            | Self::EventsRead
+            | Self::RunsRead
+            | Self::RunsWrite
+            | Self::RunsAll
+            | Self::ArtifactsRead
+            | Self::ArtifactsAll => true,
+            Self::ExtensionsRead
+            | Self::HostsRead
+            | Self::HostsWrite
+            | Self::WebhooksRead
+            | Self::WebhooksWrite
+            | Self::MetricsRead => false,
+        }
+    }
+
+    /// Returns whether the scope opens objects of other actors. No group and not `*` contains such
+    /// a scope: a token has it only by its full name.
+    const fn opens_others(self) -> bool {
         matches!(
             self,
-            Self::SandboxesCreate
-                | Self::SandboxesRead
-                | Self::SandboxesExec
-                | Self::SandboxesWrite
-                | Self::SandboxesDestroy
-                | Self::SandboxesAll
-                | Self::FilesRead
-                | Self::FilesWrite
-                | Self::SnapshotsWrite
-                | Self::EventsRead
-                | Self::RoutesRead
+            Self::SandboxesAll | Self::RunsAll | Self::ArtifactsAll
         )
+    }
+
+    /// Returns the scope that a token needs in addition to this one for objects of other actors.
+    pub(crate) const fn for_others(self) -> Self {
+        match self {
+            Self::RunsRead | Self::RunsWrite | Self::RunsAll => Self::RunsAll,
+            Self::ArtifactsRead | Self::ArtifactsAll => Self::ArtifactsAll,
+            _ => Self::SandboxesAll,
+        }
     }
 }
 
@@ -119,9 +167,10 @@ fn names() -> String {
 /// One row of a token's scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// Every operation: `*`.
+    /// Every operation, on objects of the token's own actor: `*`.
     Everything,
-    /// Every operation of a group: `sandboxes:*`, `sandboxes:*@profile.shop`.
+    /// Every operation of a group, on objects of the token's own actor: `sandboxes:*`,
+    /// `sandboxes:*@profile.shop`.
     Group {
         /// Name of the group.
         group: String,
@@ -210,10 +259,40 @@ impl fmt::Display for Grant {
 pub struct Scopes(Vec<Grant>);
 
 impl Scopes {
-    /// Returns the scopes of the machine's administrator.
+    /// Returns the scopes of the machine's administrator: every operation, on objects of every
+    /// actor.
     #[must_use]
     pub fn everything() -> Self {
-        Self(vec![Grant::Everything])
+        let others = Scope::ALL.iter().filter(|scope| scope.opens_others());
+        let others = others.map(|scope| Grant::One {
+            scope: *scope,
+            profile: None,
+        });
+        Self(std::iter::once(Grant::Everything).chain(others).collect())
+    }
+
+    /// Returns the scopes of a tenant: all operations on the sandboxes, runs and artifacts of its
+    /// own actor with these profiles, and nothing else. A scope that cannot be limited to a profile
+    /// is not among them.
+    ///
+    /// # Errors
+    /// When a profile's id is malformed, or there are too many profiles.
+    pub fn tenant<S: AsRef<str>>(profiles: &[S]) -> Result<Self, ScopeError> {
+        let scopes = |profile: &S| TENANT.map(|scope| format!("{scope}@{}", profile.as_ref()));
+        let texts: Vec<String> = profiles.iter().flat_map(scopes).collect();
+        Self::parse(&texts)
+    }
+
+    /// Returns these scopes and those of `more`.
+    ///
+    /// # Errors
+    /// When they are too many for one token.
+    pub fn and(mut self, more: Self) -> Result<Self, ScopeError> {
+        self.0.extend(more.0);
+        match self.0.len() {
+            count if count > MOST => Err(ScopeError::TooMany { count }),
+            _ => Ok(self),
+        }
     }
 
     /// Reads scopes from their texts.
@@ -234,34 +313,48 @@ impl Scopes {
     /// Returns whether an operation is allowed for at least one profile.
     #[must_use]
     pub fn allow_any(&self, wanted: Scope) -> bool {
-        self.0.iter().any(|grant| grant.covers(wanted, None))
-    }
-
-    /// Returns whether an operation is allowed for a profile.
-    #[must_use]
-    pub fn allow(&self, wanted: Scope, profile: &str) -> bool {
         self.0
             .iter()
-            .any(|grant| grant.covers(wanted, Some(profile)))
+            .any(|grant| !matches!(grant.limit(wanted), Limit::Refused))
+    }
+
+    /// Returns whether an operation is allowed for an object of a profile. An object without a
+    /// profile needs a scope that is not limited to one.
+    #[must_use]
+    pub fn allow(&self, wanted: Scope, profile: Option<&str>) -> bool {
+        self.0.iter().any(|grant| match grant.limit(wanted) {
+            Limit::Refused => false,
+            Limit::AnyProfile => true,
+            Limit::Profile(limit) => profile == Some(limit),
+        })
     }
 }
 
+/// For which objects a grant allows an operation.
+enum Limit<'a> {
+    Refused,
+    AnyProfile,
+    Profile(&'a str),
+}
+
 impl Grant {
-    /// `asked` is the profile of the sandbox; `None` asks whether any profile is covered.
-    fn covers(&self, wanted: Scope, asked: Option<&str>) -> bool {
-        let (fits, limit) = match self {
-            Self::Everything => return true,
+    fn limit(&self, wanted: Scope) -> Limit<'_> {
+        let (fits, profile) = match self {
+            Self::Everything => (!wanted.opens_others(), &None),
             Self::Group { group, profile } => {
                 let name = wanted.as_str().split_once(':');
-                (name.is_some_and(|(of, _)| of == group), profile)
+                let fits = name.is_some_and(|(of, _)| of == group) && !wanted.opens_others();
+                (fits, profile)
             }
             Self::One { scope, profile } => (*scope == wanted, profile),
         };
-        // A group that is limited to a profile covers only operations that can be limited to one.
-        let fits = fits && (limit.is_none() || wanted.has_profile());
-        fits && match (limit, asked) {
-            (Some(limit), Some(asked)) => limit == asked,
-            (None, _) | (_, None) => true,
+        match profile {
+            _ if !fits => Limit::Refused,
+            None => Limit::AnyProfile,
+            // A group that is limited to a profile covers only operations that can be limited to
+            // one.
+            Some(_) if !wanted.has_profile() => Limit::Refused,
+            Some(profile) => Limit::Profile(profile),
         }
     }
 }
@@ -286,17 +379,72 @@ mod tests {
     #[test]
     fn scope_limited_to_a_profile_allows_that_profile_only() {
         let scopes = Scopes::parse(&["sandboxes:read@profile.shop", "files:*"]).unwrap();
-        assert!(scopes.allow(Scope::SandboxesRead, "profile.shop"));
-        assert!(!scopes.allow(Scope::SandboxesRead, "profile.other"));
-        assert!(!scopes.allow(Scope::SandboxesExec, "profile.shop"));
+        assert!(scopes.allow(Scope::SandboxesRead, Some("profile.shop")));
+        assert!(!scopes.allow(Scope::SandboxesRead, Some("profile.other")));
+        assert!(!scopes.allow(Scope::SandboxesExec, Some("profile.shop")));
         assert!(scopes.allow_any(Scope::SandboxesRead));
-        assert!(scopes.allow(Scope::FilesWrite, "profile.other"));
+        assert!(scopes.allow(Scope::FilesWrite, Some("profile.other")));
         assert!(!scopes.allow_any(Scope::RunsRead));
         let all = Scopes::everything();
         assert!(
             Scope::ALL
                 .iter()
-                .all(|scope| all.allow(*scope, "profile.x"))
+                .all(|scope| all.allow(*scope, Some("profile.x")))
+        );
+    }
+
+    #[test]
+    fn no_group_and_no_star_contains_a_scope_for_objects_of_other_actors() {
+        let groups: Vec<String> = Scope::ALL
+            .iter()
+            .filter_map(|scope| scope.as_str().split_once(':'))
+            .map(|(group, _)| format!("{group}:*"))
+            .chain(["*".to_owned()])
+            .collect();
+        let scopes = Scopes::parse(&groups).unwrap();
+        let tenant = Scopes::tenant(&["profile.shop"]).unwrap();
+        for scope in Scope::ALL {
+            let name = scope.as_str();
+            assert_eq!(scope.opens_others(), name.ends_with(":all"), "{name}");
+            assert_eq!(scopes.allow_any(*scope), !scope.opens_others(), "{name}");
+            assert!(
+                !(tenant.allow_any(*scope) && scope.opens_others()),
+                "{name}"
+            );
+            // Positive control: by its name, and for the administrator.
+            assert!(Scopes::parse(&[name]).unwrap().allow_any(*scope));
+            assert!(Scopes::everything().allow(*scope, None), "{name}");
+        }
+    }
+
+    #[test]
+    fn tenant_has_every_operation_on_its_own_objects_of_its_profiles_and_nothing_else() {
+        let tenant = Scopes::tenant(&["profile.shop", "profile.blog"]).unwrap();
+        for scope in Scope::ALL {
+            let own = scope.has_profile() && !scope.opens_others();
+            for profile in ["profile.shop", "profile.blog"] {
+                assert_eq!(
+                    tenant.allow(*scope, Some(profile)),
+                    own,
+                    "{}",
+                    scope.as_str()
+                );
+            }
+            assert!(!tenant.allow(*scope, Some("profile.other")));
+            assert!(!tenant.allow(*scope, None));
+        }
+        assert!(Scopes::tenant(&["A b"]).is_err());
+    }
+
+    #[test]
+    fn object_without_a_profile_needs_a_scope_that_is_not_limited_to_one() {
+        let limited = Scopes::parse(&["runs:read@profile.shop"]).unwrap();
+        assert!(limited.allow(Scope::RunsRead, Some("profile.shop")));
+        assert!(!limited.allow(Scope::RunsRead, None));
+        assert!(
+            Scopes::parse(&["runs:read"])
+                .unwrap()
+                .allow(Scope::RunsRead, None)
         );
     }
 
@@ -311,8 +459,8 @@ mod tests {
             "sandboxes",
             "sandboxes:fly",
             "x:*",
-            "runs:read@profile.shop",
-            "runs:*@p",
+            "hosts:read@profile.shop",
+            "webhooks:*@p",
             "sandboxes:read@",
             "sandboxes:read@A b",
         ] {

@@ -9,6 +9,7 @@ mod events;
 mod hosts;
 mod idempotency;
 mod record;
+mod runs;
 mod sandboxes;
 mod schema;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub(crate) use error::{StoreError, StoreResult};
 pub(crate) use events::{Event, EventFilter};
 pub(crate) use idempotency::{Claim, IdempotencyKey};
 pub(crate) use record::SandboxRecord;
+pub(crate) use runs::{RunRecord, RunState};
 pub(crate) use sandboxes::ListRows;
 pub use tokens::TokenRow;
 pub(crate) use webhooks::{Delivery, Webhook};

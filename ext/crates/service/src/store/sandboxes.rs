@@ -85,6 +85,10 @@ impl Store {
             }
             record.state = to;
             change(&mut record);
+            // The link has the token of the preview, which ends with the sandbox.
+            if let Some(reachability) = record.reachability.as_mut().filter(|_| to.is_final()) {
+                reachability.preview_url = None;
+            }
             update(tx, &record)?;
             let kind = format!("sandbox.{}", to.as_str());
             let mut event = NewEvent::of(&kind, actor, &record);

@@ -4,7 +4,8 @@ use super::error::{StoreError, StoreResult};
 use rusqlite::Connection;
 
 /// Migrations in order; a published one never changes.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE tokens (
     id TEXT PRIMARY KEY,
     secret_sha256 TEXT NOT NULL,
@@ -63,7 +64,21 @@ CREATE TABLE hosts (
     id TEXT PRIMARY KEY,
     document TEXT NOT NULL
 ) STRICT;
-"];
+",
+    "
+CREATE TABLE runs (
+    serial INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    profile TEXT,
+    updated_ms INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_owner ON runs (owner);
+CREATE INDEX runs_state ON runs (state);
+",
+];
 
 /// Brings the tables to the version of this program.
 pub(super) fn migrate(connection: &Connection) -> StoreResult<()> {

@@ -100,7 +100,10 @@ fn token_that_may_not_use_a_sandbox_gets_the_same_bytes_as_for_an_unknown_id() {
         assert!(!events.contains(&id), "{events}");
     }
     // Positive control: the owner, and another actor that may use the sandboxes of all.
-    let all = server.token("adm:support", &["sandboxes:*", "files:*", "events:*"]);
+    let all = server.token(
+        "adm:support",
+        &["sandboxes:*", "sandboxes:all", "files:*", "events:*"],
+    );
     for client in [&owner, &all] {
         let listed = client.get("/v1/sandboxes").expect(200).json();
         assert_eq!(listed["sandboxes"][0]["id"].as_str(), Some(id.as_str()));
@@ -241,7 +244,10 @@ fn whoami_names_actor_scopes_and_limits_and_the_socket_owner_is_administrator() 
     );
     let admin = server.admin().get("/v1/whoami").expect(200).json();
     assert!(admin["actor"].as_str().unwrap().starts_with("adm:uid-"));
-    assert_eq!(admin["scopes"], json!(["*"]));
+    assert_eq!(
+        admin["scopes"],
+        json!(["*", "sandboxes:all", "runs:all", "artifacts:all"])
+    );
 }
 
 #[test]

@@ -74,7 +74,12 @@ fn remote_extension_over_tls_passes_all_contract_checks_only_with_trusted_certif
     let (certificate, key) = certificate(directory.path());
     let service = directory.path().join("service");
     let fake: Arc<dyn Extension> = Fake::new(&directory.path().join("fake"));
-    let opened = Service::open(server::config(&service), vec![fake], Arc::new(FakeHost)).unwrap();
+    let opened = Service::open(
+        server::config(&service),
+        vec![fake],
+        Arc::new(FakeHost::default()),
+    )
+    .unwrap();
     let listener = Listener::tls("127.0.0.1:0".parse().unwrap(), &certificate, &key).unwrap();
     let address = listener.address().unwrap();
     let _running = server::start(opened, vec![listener]);
@@ -116,7 +121,7 @@ fn sandbox_of_a_front_service_is_created_used_snapshotted_and_destroyed_on_the_s
     config.hosts = vec![fake::host("back", "remote")];
     let socket = directory.path().join("front.sock");
     let extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(remote)];
-    let service = Service::open(config, extensions, Arc::new(FakeHost)).unwrap();
+    let service = Service::open(config, extensions, Arc::new(FakeHost::default())).unwrap();
     let _front = server::start(
         service,
         vec![Listener::unix(&socket, SocketAccess::Owner).unwrap()],

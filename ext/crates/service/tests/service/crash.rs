@@ -25,7 +25,7 @@ fn child_process_serves_until_it_is_killed() {
     let directory = Path::new(&directory);
     let fake: Arc<dyn Extension> = Fake::new(&directory.join("fake"));
     let config = config(&directory.join("service"));
-    let service = Service::open(config, vec![fake], Arc::new(FakeHost)).unwrap();
+    let service = Service::open(config, vec![fake], Arc::new(FakeHost::default())).unwrap();
     let listener = Listener::unix(&directory.join("service.sock"), SocketAccess::Owner).unwrap();
     service.run(vec![listener], std::future::pending()).unwrap();
 }

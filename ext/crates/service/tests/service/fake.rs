@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ use wp_codebox_contracts::{
 use wp_codebox_routing::{Capabilities, HostRecord};
 use wp_codebox_service::{
     Actor, CleanupReport, Ended, ExecEnd, ExecOutput, ExecRequest, Extension, Host, Page,
-    ProfileDocument, Provision, Reachability, SandboxId, SandboxState, SandboxUsage, SandboxView,
+    PlannedRun, ProfileDocument, Provision, Reachability, Requester, RunOrder, RunProgress,
+    RunSelection, SandboxId, SandboxState, SandboxUsage, SandboxView,
 };
 
 pub const WORKSPACE: &str = "/workspace";
@@ -554,8 +556,128 @@ fn pump(
     });
 }
 
-/// A machine with two profiles and no runs.
-pub struct FakeHost;
+/// A run of the fake machine.
+#[derive(Debug, Clone, Default)]
+pub struct FakeRun {
+    pub profile: Option<String>,
+    pub requester: Option<Requester>,
+    /// Run whose bundle it continues.
+    pub follow_up: Option<String>,
+    pub ended: bool,
+    /// Whether its bundle has the id [`EQUAL`].
+    equal: bool,
+}
+
+/// Bundle id of every run with the goal `equal`: equal changes have equal ids.
+pub const EQUAL: &str = "artifact-bundle-sha256-equal";
+
+/// A machine with two profiles. Its runs are those in memory and the sandboxes of the fake; every
+/// run has a bundle.
+#[derive(Default)]
+pub struct FakeHost {
+    fake: Option<Arc<Fake>>,
+    runs: Mutex<BTreeMap<String, FakeRun>>,
+}
+
+impl FakeHost {
+    pub fn of(fake: &Arc<Fake>) -> Arc<Self> {
+        Arc::new(Self {
+            fake: Some(fake.clone()),
+            runs: Mutex::default(),
+        })
+    }
+
+    /// Adds a run that no client of the service started.
+    pub fn add(&self, run: &str) {
+        let mut runs = self.runs.lock().unwrap();
+        runs.insert(run.to_owned(), FakeRun::default());
+    }
+
+    pub fn end_run(&self, run: &str) {
+        self.runs.lock().unwrap().get_mut(run).unwrap().ended = true;
+    }
+
+    /// Runs in memory.
+    pub fn started(&self) -> BTreeMap<String, FakeRun> {
+        self.runs.lock().unwrap().clone()
+    }
+
+    fn all(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.started().into_keys().collect();
+        all.extend(self.fake.iter().flat_map(|fake| fake.sandboxes()));
+        all
+    }
+
+    fn known(&self, run: &str) -> Result<Value, ErrorBody> {
+        match self.all().iter().any(|known| known == run) {
+            true => Ok(json!({"run_id": run, "artifact_id": self.bundle_of(run)})),
+            false => Err(error(ErrorCode::RunNotFound, "there is no such run here")),
+        }
+    }
+
+    fn bundle_of(&self, run: &str) -> String {
+        match self.started().get(run) {
+            Some(run) if run.equal => EQUAL.to_owned(),
+            _ => bundle(run),
+        }
+    }
+
+    fn rows(&self, which: &RunSelection, page: Page) -> (usize, Vec<Value>) {
+        let mut all = self.all();
+        all.retain(|run| which.has(run));
+        let rows = all.iter().skip(page.offset).take(page.limit);
+        let rows = rows.map(|run| self.known(run).unwrap());
+        (all.len(), rows.collect())
+    }
+}
+
+/// Returns the id of the bundle of a run that is not equal to another one.
+pub fn bundle(run: &str) -> String {
+    format!("artifact-bundle-sha256-of-{run}")
+}
+
+struct FakePlan<'a> {
+    host: &'a FakeHost,
+    order: RunOrder,
+}
+
+impl PlannedRun for FakePlan<'_> {
+    fn duration_ms(&self) -> u64 {
+        10_000
+    }
+
+    fn follow_up(&self) -> Option<&str> {
+        let of = &self.order.task["follow_up_of"];
+        of["run_id"].as_str().or(of["artifact_id"].as_str())
+    }
+
+    fn set_follow_up(&mut self, run: &str) {
+        self.order.task["follow_up_of"] = json!({"run_id": run});
+    }
+
+    fn start(self: Box<Self>) -> Result<Value, ErrorBody> {
+        if self.order.task["goal"] == "do not start" {
+            return Err(error(
+                ErrorCode::RunnerUnavailable,
+                "the fake starts nothing",
+            ));
+        }
+        let run = FakeRun {
+            profile: self
+                .order
+                .profile
+                .as_ref()
+                .map(|profile| profile.id.clone()),
+            requester: Some(self.order.requester),
+            follow_up: self.follow_up().map(str::to_owned),
+            ended: false,
+            equal: self.order.task["goal"] == "equal",
+        };
+        let id = self.order.run.to_string();
+        self.host.runs.lock().unwrap().insert(id.clone(), run);
+        Ok(json!({"success": true, "schema": "wp-codebox/run-handle/v1", "run_id": id}))
+    }
+}
 
 impl Host for FakeHost {
     fn profiles(&self) -> Result<Vec<ProfileDocument>, ErrorBody> {
@@ -568,41 +690,73 @@ impl Host for FakeHost {
             .ok_or_else(|| error(ErrorCode::ProfileNotFound, "there is no such profile here"))
     }
 
-    fn runs(&self, page: Page) -> Result<Value, ErrorBody> {
-        Ok(
-            json!({"schema": "wp-codebox/run-list/v1", "total": 0, "runs": [], "offset": page.offset}),
-        )
+    fn run_extension(&self) -> &str {
+        "fake"
     }
 
-    fn run(&self, _: &str) -> Result<Value, ErrorBody> {
-        Err(error(ErrorCode::RunNotFound, "there is no such run here"))
+    fn runs(&self, which: &RunSelection, page: Page) -> Result<Value, ErrorBody> {
+        let (total, rows) = self.rows(which, page);
+        Ok(json!({"schema": "wp-codebox/run-list/v1", "total": total, "runs": rows}))
     }
 
-    fn run_events(&self, id: &str, _: u64) -> Result<Value, ErrorBody> {
-        self.run(id)
+    fn run(&self, run: &str) -> Result<Value, ErrorBody> {
+        self.known(run)
     }
 
-    fn start_run(&self, _: &Value, _: &Actor) -> Result<Value, ErrorBody> {
-        Err(error(ErrorCode::TaskMissing, "the fake starts no runs"))
+    fn run_events(&self, run: &str, _: u64) -> Result<Value, ErrorBody> {
+        self.known(run)
     }
 
-    fn cancel_run(&self, id: &str, _: &Actor, _: &str) -> Result<Value, ErrorBody> {
-        self.run(id)
+    fn run_progress(&self, run: &str) -> Result<RunProgress, ErrorBody> {
+        Ok(match self.started().get(run) {
+            None => RunProgress::Unknown,
+            Some(run) if run.ended => RunProgress::Ended(SandboxUsage {
+                alive_ms: Some(1500),
+                ..SandboxUsage::default()
+            }),
+            Some(_) => RunProgress::Running,
+        })
     }
 
-    fn artifacts(&self, _: Page) -> Result<Value, ErrorBody> {
-        Ok(json!({"schema": "wp-codebox/artifact-list/v1", "total": 0, "artifacts": []}))
+    fn plan_run(&self, order: RunOrder) -> Result<Box<dyn PlannedRun + '_>, ErrorBody> {
+        match order.task["goal"].is_string() {
+            true => Ok(Box::new(FakePlan { host: self, order })),
+            false => Err(error(ErrorCode::TaskMissing, "the task has no goal")),
+        }
     }
 
-    fn artifact(&self, _: &str) -> Result<Value, ErrorBody> {
-        Err(error(
-            ErrorCode::ArtifactNotFound,
-            "there is no such bundle here",
-        ))
+    fn forestall_run(&self, run: &SandboxId) -> Result<(), ErrorBody> {
+        match self.started().contains_key(run.as_str()) {
+            true => Err(error(ErrorCode::StateDirInvalid, "the run exists")),
+            false => Ok(()),
+        }
     }
 
-    fn verify_artifact(&self, id: &str) -> Result<Value, ErrorBody> {
-        self.artifact(id)
+    fn cancel_run(&self, run: &str, _: &Actor, _: &str) -> Result<Value, ErrorBody> {
+        let row = self.known(run)?;
+        if let Some(run) = self.runs.lock().unwrap().get_mut(run) {
+            run.ended = true;
+        }
+        Ok(row)
+    }
+
+    fn artifacts(&self, which: &RunSelection, page: Page) -> Result<Value, ErrorBody> {
+        let (total, rows) = self.rows(which, page);
+        Ok(json!({"schema": "wp-codebox/artifact-list/v1", "total": total, "artifacts": rows}))
+    }
+
+    fn runs_of_artifact(&self, id: &str) -> Result<Vec<String>, ErrorBody> {
+        let mut all = self.all();
+        all.retain(|run| run == id || self.bundle_of(run) == id);
+        Ok(all)
+    }
+
+    fn artifact(&self, run: &str) -> Result<Value, ErrorBody> {
+        self.known(run)
+    }
+
+    fn verify_artifact(&self, run: &str) -> Result<Value, ErrorBody> {
+        self.known(run)
     }
 
     fn ready(&self) -> Result<(), ErrorBody> {

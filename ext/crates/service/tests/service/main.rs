@@ -18,4 +18,6 @@ mod openapi;
 mod otlp;
 mod sandboxes;
 mod server;
+mod tenant_rules;
+mod tenants;
 mod webhooks;

@@ -497,7 +497,7 @@ fn second_server_on_the_same_directory_is_refused_while_the_first_one_runs() {
     let open = |server: &Server| {
         let config = crate::server::config(&server.directory);
         let fake: Arc<dyn Extension> = server.fake.clone();
-        Service::open(config, vec![fake], Arc::new(FakeHost)).map(|_| ())
+        Service::open(config, vec![fake], Arc::new(FakeHost::default())).map(|_| ())
     };
     let refused = open(&server).unwrap_err();
     assert_eq!(refused.code, ErrorCode::ServiceUnavailable);

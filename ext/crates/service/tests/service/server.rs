@@ -26,6 +26,7 @@ pub fn config(directory: &Path) -> ServiceConfig {
 pub struct Server {
     pub directory: PathBuf,
     pub fake: Arc<Fake>,
+    pub host: Arc<FakeHost>,
     pub socket: PathBuf,
     running: Option<Running>,
     _temporary: Arc<TempDir>,
@@ -44,12 +45,14 @@ impl Server {
     pub fn with(change: impl FnOnce(&mut ServiceConfig)) -> Self {
         let temporary = Arc::new(tempfile::tempdir().unwrap());
         let fake = Fake::new(&temporary.path().join("fake"));
-        Self::of(temporary, fake, change)
+        let host = FakeHost::of(&fake);
+        Self::of(temporary, fake, host, change)
     }
 
     fn of(
         temporary: Arc<TempDir>,
         fake: Arc<Fake>,
+        host: Arc<FakeHost>,
         change: impl FnOnce(&mut ServiceConfig),
     ) -> Self {
         let directory = temporary.path().join("service");
@@ -57,21 +60,28 @@ impl Server {
         change(&mut config);
         let socket = temporary.path().join("service.sock");
         let extension: Arc<dyn Extension> = fake.clone();
-        let service = Service::open(config, vec![extension], Arc::new(FakeHost)).unwrap();
+        let service = Service::open(config, vec![extension], host.clone()).unwrap();
         let listener = Listener::unix(&socket, SocketAccess::Owner).unwrap();
         Self {
             running: Some(run(service, vec![listener])),
             directory,
             fake,
+            host,
             socket,
             _temporary: temporary,
         }
     }
 
     /// Stops the server and starts another one on its records.
-    pub fn restart(mut self) -> Self {
+    pub fn restart(self) -> Self {
+        self.restart_with(|_| {})
+    }
+
+    /// Like [`Server::restart`], with changed settings.
+    pub fn restart_with(mut self, change: impl FnOnce(&mut ServiceConfig)) -> Self {
         self.stop();
-        Self::of(self._temporary.clone(), self.fake.clone(), |_| {})
+        let (fake, host) = (self.fake.clone(), self.host.clone());
+        Self::of(self._temporary.clone(), fake, host, change)
     }
 
     /// Stops the server and waits for its end.
@@ -88,20 +98,35 @@ impl Server {
     }
 
     pub fn token(&self, actor: &str, scopes: &[&str]) -> Client {
-        self.limited(actor, scopes, 100_000, 1000)
+        self.limited(actor, scopes, 1_000_000, 1000)
     }
 
     pub fn limited(&self, actor: &str, scopes: &[&str], rate: u32, concurrency: u32) -> Client {
-        let tokens = TokenStore::open(&self.directory).unwrap();
-        let made = tokens.create(TokenSpec {
+        self.with_spec(TokenSpec {
             scopes: Scopes::parse(scopes).unwrap(),
             actor: actor.parse().unwrap(),
             account: None,
             rate_per_minute: rate,
             concurrency,
             ttl_ms: None,
-        });
-        self.admin().with(&made.unwrap().token)
+        })
+    }
+
+    /// A token whose account pays for what it makes.
+    pub fn paying(&self, actor: &str, scopes: &[&str], account: &str) -> Client {
+        self.with_spec(TokenSpec {
+            scopes: Scopes::parse(scopes).unwrap(),
+            actor: actor.parse().unwrap(),
+            account: Some(account.to_owned()),
+            rate_per_minute: 1_000_000,
+            concurrency: 1000,
+            ttl_ms: None,
+        })
+    }
+
+    fn with_spec(&self, spec: TokenSpec) -> Client {
+        let tokens = TokenStore::open(&self.directory).unwrap();
+        self.admin().with(&tokens.create(spec).unwrap().token)
     }
 }
 

@@ -7,6 +7,7 @@ mod runner;
 mod view;
 
 pub(crate) use runner::Runner;
+pub(super) use view::usage;
 
 use crate::profile::{self, Loaded};
 use crate::sandbox::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
@@ -203,6 +204,21 @@ fn run_id_of(sandbox: &SandboxId) -> Result<RunId, ErrorBody> {
         .map_err(|_| invalid("instead_of is not the id of a sandbox of this extension"))
 }
 
+/// Makes sure that no supervisor that was started earlier begins this run; the run then has ended
+/// with the error `code`.
+pub(super) fn forestall(
+    state: &StateDir,
+    site: &SiteId,
+    run: &SandboxId,
+    code: ErrorCode,
+) -> Result<(), ErrorBody> {
+    let Ok(run_id) = RunId::new(run.as_str()) else {
+        return Ok(());
+    };
+    let why = ErrorBody::new(code, "the service ended while it started the sandbox");
+    RunDir::forestall(state, site, &NewRun::new(run_id), why).map_err(|e| e.body())
+}
+
 fn guest_path(path: &str) -> Result<GuestPath, ErrorBody> {
     GuestPath::new(path).map_err(|e| invalid(e.to_string()))
 }
@@ -250,14 +266,8 @@ impl Extension for Native {
     }
 
     fn forestall(&self, sandbox: &SandboxId) -> Result<(), ErrorBody> {
-        let Ok(run_id) = RunId::new(sandbox.as_str()) else {
-            return Ok(());
-        };
-        let why = ErrorBody::new(
-            ErrorCode::SandboxStartFailed,
-            "the service ended while it started the sandbox",
-        );
-        RunDir::forestall(&self.state, &self.site, &NewRun::new(run_id), why).map_err(|e| e.body())
+        let code = ErrorCode::SandboxStartFailed;
+        forestall(&self.state, &self.site, sandbox, code)
     }
 
     fn wait_ready(&self, sandbox: &SandboxId) -> Result<Reachability, ErrorBody> {

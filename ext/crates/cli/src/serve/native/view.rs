@@ -82,7 +82,8 @@ fn ended(run: &FoundRun, document: &Value) -> Ended {
     }
 }
 
-fn usage(run: &FoundRun) -> SandboxUsage {
+/// Returns what an ended run used.
+pub(crate) fn usage(run: &FoundRun) -> SandboxUsage {
     let measured = measured(run);
     match cost(run, LARGEST) {
         Some(cost) => SandboxUsage {

@@ -1,15 +1,13 @@
 //! Checks before every handler: token, limits, scope and query parameters.
 
-use super::body::receive_small;
-use super::operation::{Access, Operation};
-use super::query::Args;
-use crate::auth::{Peer, Permit, Principal, authenticate};
+use super::{Caller, ServerState};
+use crate::api::{Access, Args, Operation, receive_small};
+use crate::auth::{Peer, Permit, authenticate};
 use crate::core::{Core, Pool};
 use crate::otlp::{Kind, Parent, Span, Status};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -18,38 +16,19 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use wp_codebox_contracts::ErrorCode;
 
-/// The caller of an operation and its checked query parameters.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub principal: Principal,
-    pub args: Args,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            Problem::new(
-                ErrorCode::Internal,
-                "the operation has no caller; this is a defect of the table of operations",
-            )
-        })
-    }
-}
-
 /// Admits a request or answers why not.
-pub(crate) async fn guard(
-    State((core, operation)): State<(Arc<Core>, &'static Operation)>,
+pub(crate) async fn admit(
+    State((state, operation)): State<(ServerState, &'static Operation)>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let core = state.0;
     let (began, began_at) = (Instant::now(), SystemTime::now());
     let parent = Parent::of(request.headers());
     let mut actor = None;
     let admitted = match receive_small(&mut request, &core.config.bounds).await {
         Err(problem) => Err(problem),
-        Ok(()) => admit(&core, operation, &mut request).await,
+        Ok(()) => check(&core, operation, &mut request).await,
     };
     if let Some(caller) = request.extensions().get::<Caller>() {
         actor = Some(caller.principal.actor.to_string());
@@ -99,7 +78,7 @@ fn span(
     }
 }
 
-async fn admit(
+async fn check(
     core: &Arc<Core>,
     operation: &'static Operation,
     request: &mut Request,
@@ -141,7 +120,12 @@ async fn admit(
         return Err(Problem::new(ErrorCode::ServiceScopeMissing, message));
     }
     let args = Args::parse(request.uri(), operation.query)?;
-    request.extensions_mut().insert(Caller { principal, args });
+    request.extensions_mut().insert(Caller {
+        core: Arc::clone(core),
+        scope,
+        principal,
+        args,
+    });
     Ok(permit)
 }
 
