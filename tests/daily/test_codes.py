@@ -489,7 +489,7 @@ ELSEWHERE = {
     "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_existing_records",
     "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_stream_limit_without_shrink_option_is_refused_and_changes_nothing",
     "wp_codebox_cluster_missing": f"{BUS}: watch_returns_the_present_record_each_change_and_its_removal",
-    "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others",
+    "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_of_another_run_or_of_a_foreign_queue_is_an_error_and_hides_no_other",
     "wp_codebox_cluster_tries_exhausted": f"{RUNS}: test_run_with_max_tries_1_ends_with_tries_exhausted_after_its_node_is_killed",
     "wp_codebox_cluster_node_untrusted": f"{RUNS}: result of a node that is not listed",
     "wp_codebox_cluster_result_invalid": "ext/crates/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",

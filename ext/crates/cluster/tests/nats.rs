@@ -458,20 +458,33 @@ fn raw_publish(url: &str, subject: &str, body: &str) {
 }
 
 #[test]
-fn record_that_is_unreadable_or_of_another_run_is_an_error_and_does_not_hide_others() {
+fn record_that_is_unreadable_of_another_run_or_of_a_foreign_queue_is_an_error_and_hides_no_other() {
     let Some(world) = world() else { return };
     world.bus.create_record(&world.record(1)).unwrap();
     let subject = |number: u64| format!("records.{}.{}", world.submitter, run(number));
     raw_publish(&world.url, &subject(2), "{}");
     let foreign = serde_json::to_string(&world.record(1)).unwrap();
     raw_publish(&world.url, &subject(3), &foreign);
-    for number in [2, 3] {
+    let mut lured = world.record(4);
+    raw_publish(
+        &world.url,
+        &subject(5),
+        &serde_json::to_string(&world.record(5)).unwrap(),
+    );
+    lured.queue.submitter = SubmitterName::new("somebody-else").unwrap();
+    raw_publish(
+        &world.url,
+        &subject(4),
+        &serde_json::to_string(&lured).unwrap(),
+    );
+    for number in [2, 3, 4] {
         let read = world.bus.record(&world.key(number));
         assert_eq!(code(read), "wp_codebox_cluster_unreadable");
     }
     let changed = world.bus.changed_records(&world.submitter, Revision(0), 10);
     let changed = changed.unwrap();
-    assert_eq!(changed.records.len(), 1);
+    // The control in the queue of its own submitter is read.
+    assert_eq!(changed.records.len(), 2);
     assert!(changed.until > changed.records[0].revision);
 }
 

@@ -46,17 +46,23 @@ pub(super) async fn get(
     }
 }
 
-/// Reads a record; its key must be the one under which it is stored.
+/// Reads a record; its key must be the one under which it is stored, and its queue one of the same
+/// submitter. A submitter can store any value as its record, and nodes put messages into the queue
+/// that a record names.
 fn record(key: &RunKey, stored: &Stored) -> Result<Versioned<Record>, BusError> {
     let what = format!("the record of {}", key.run);
     let read: Versioned<Record> = value(&what, stored)?;
-    match read.value.key == *key {
-        true => Ok(read),
-        false => Err(BusError::Unreadable {
-            what,
-            detail: "it has the key of another run".to_owned(),
-        }),
-    }
+    let wrong = if read.value.key != *key {
+        "it has the key of another run"
+    } else if read.value.queue.submitter != key.submitter {
+        "it names a queue of another submitter"
+    } else {
+        return Ok(read);
+    };
+    Err(BusError::Unreadable {
+        what,
+        detail: wrong.to_owned(),
+    })
 }
 
 fn value<T: DeserializeOwned>(what: &str, stored: &Stored) -> Result<Versioned<T>, BusError> {
