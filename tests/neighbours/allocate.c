@@ -418,6 +418,20 @@ static int take_tcp_report(void) {
 			continue;
 	return 0;
 }
+/* Sends with pages of the program itself, which the other end never reads; the kernel keeps a notification of each. */
+static int take_tcp_zerocopy(void) {
+	int client, served, error = connected(&client, &served), yes = 1;
+	if (error || setsockopt(client, SOL_SOCKET, SO_ZEROCOPY, &yes, sizeof yes) < 0)
+		return error ? error : errno;
+	for (int i = 0; i < 1000; i++) {
+		struct msghdr none = {0};
+		if (send(client, block + i % 64 * PAGE, 1 + i % 2, MSG_ZEROCOPY) < 0)
+			break;
+		if (i % 2)
+			(void)recvmsg(served, &none, MSG_DONTWAIT);
+	}
+	return 0;
+}
 /* Each thread that sends over TCP keeps a buffer of 32 KiB of its own until it ends. */
 static int take_tcp_buffer(void) {
 	static int client, served;
@@ -651,14 +665,14 @@ static int take_area(void) {
 		return errno;
 	return mprotect(at_page, PAGE, PROT_READ) < 0 ? errno == ENOMEM ? NEXT : errno : 0;
 }
-static int take_area_name(void) {
-	char name[80];
-	int error = take_area();
-	if (error)
-		return error;
-	memset(name, 'x', 79);
-	snprintf(name + 59, 20, "%d-%ld", getpid(), own);
-	return result(prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, area(areas - 2), PAGE, name));
+/* A mapping keeps its file when the descriptor is closed. */
+static int take_mapped_file(void) {
+	int file = open("mapped", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	if (file < 0)
+		return errno;
+	void *memory = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
+	close(file);
+	return memory == MAP_FAILED ? errno : 0;
 }
 /* One page in each two MiB of shared memory: a page table for each page; the same page in each process. */
 static int take_page_table(void) {
@@ -705,7 +719,7 @@ static const struct object {
 	{"unix-backlog", take_unix_backlog}, {"rights", take_rights}, {"unix-spliced", take_unix_spliced},
 	{"tcp", take_tcp}, {"tcp-port", take_tcp_port}, {"tcp-group", take_tcp_group}, {"tcp-backlog", take_tcp_backlog},
 	{"tcp-time-wait", take_tcp_time_wait}, {"tcp-orphan", take_tcp_orphan}, {"tcp-data", take_tcp_data},
-	{"tcp-spliced", take_tcp_spliced}, {"tcp-report", take_tcp_report}, {"tcp-buffer", take_tcp_buffer},
+	{"tcp-spliced", take_tcp_spliced}, {"tcp-report", take_tcp_report}, {"tcp-zerocopy", take_tcp_zerocopy}, {"tcp-buffer", take_tcp_buffer},
 	{"tcp-fastopen", take_tcp_fastopen},
 	{"inode", take_inode}, {"directory", take_directory}, {"symlink", take_symlink}, {"fifo", take_fifo}, {"hard-link", take_hard_link},
 	{"name", take_name}, {"acl", take_acl}, {"xattr", take_xattr}, {"directory-cache", take_directory_cache},
@@ -714,7 +728,7 @@ static const struct object {
 	{"lock-context", take_lock_context},
 	{"process", take_process}, {"thread", take_thread}, {"zombie", take_zombie}, {"waiting", take_waiting},
 	{"signal", take_signal}, {"timer", take_timer},
-	{"area", take_area}, {"area-name", take_area_name}, {"page-table", take_page_table}, {"shared-memory", take_shared_memory},
+	{"area", take_area}, {"mapped-file", take_mapped_file}, {"page-table", take_page_table}, {"shared-memory", take_shared_memory},
 	{"locked-memory", take_locked_memory},
 };
 

@@ -32,7 +32,7 @@ NOISE, TRIES = 4 << 20, 3
 SHARE = 8
 # The guest may make more than its bound between two polls of the supervisor.
 OVERSHOOT = 1.5
-# Largest growth of the host's memory in bytes, at which a measurement is ended.
+# Largest growth of the host's kernel memory in bytes, at which a measurement is ended.
 GROWTH = 600 << 20
 
 
@@ -110,6 +110,10 @@ class Sample:
         known = ("MemFree", "Buffers", "Cached", "AnonPages", "Slab", "PageTables", "KernelStack", "Percpu")
         return m["MemTotal"] - self.waiting - sum(m.get(name, 0) for name in known)
 
+    def total(self):
+        """Returns the bytes of kernel memory of the host."""
+        return self.pages() + sum(self.memory[name] for name in ("Slab", "PageTables", "KernelStack"))
+
     def largest(self, before):
         """Returns names and growth in KiB of the slab caches that grew most."""
         grown = {name: (objects - before.caches.get(name, (0, 0))[0]) * size >> 10 for name, (objects, size) in self.caches.items()}
@@ -180,7 +184,7 @@ class Measurements:
                     ending = found.group(0) if found else f"exit: {text.strip()[-120:]}"
                 elif made:
                     most = Sample(self.group)
-                    if before.memory["MemFree"] - most.memory["MemFree"] > GROWTH:
+                    if most.total() - before.total() > GROWTH:
                         ending = ending or "the growth that the suite allows"
         finally:
             ended(process)

@@ -480,4 +480,7 @@ pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
             Argument::Is(2, libc::SO_RCVBUF as u64),
         ]],
     ),
+    // The kernel stores the name of a memory area (up to 80 bytes) and charges it to no cgroup; a
+    // process has up to 65,530 areas. Programs name areas for debuggers only.
+    (SYS_prctl, &[&[option(libc::PR_SET_VMA)]]),
 ];

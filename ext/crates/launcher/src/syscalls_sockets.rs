@@ -29,6 +29,8 @@ const ALLOWED: &[&[Argument]] = &[
 ///
 /// No socket filters: their compiled code counts against a limit of the whole host
 /// (net.core.bpf_jit_limit), above which no program without privileges gets a seccomp filter.
+/// No sending without a copy (SO_ZEROCOPY): its notifications take up to 128 KiB for each socket
+/// (net.core.optmem_max) and are charged to no cgroup. The kernel ignores MSG_ZEROCOPY without it.
 /// Of the options of internet protocols, only those for which the kernel stores a number: other
 /// values, such as keys, take up to 128 KiB for each socket and are charged to no cgroup.
 const SETTINGS: &[&[Argument]] = &[
@@ -36,6 +38,7 @@ const SETTINGS: &[&[Argument]] = &[
         Argument::Is(1, libc::SOL_SOCKET as u64),
         Argument::IsNot(2, libc::SO_ATTACH_FILTER as u64),
         Argument::IsNot(2, libc::SO_ATTACH_REUSEPORT_CBPF as u64),
+        Argument::IsNot(2, libc::SO_ZEROCOPY as u64),
     ],
     &setting(libc::IPPROTO_TCP, libc::TCP_NODELAY),
     &setting(libc::IPPROTO_TCP, libc::TCP_MAXSEG),
