@@ -9,6 +9,8 @@
 //!   behind a descriptor are charged to no cgroup. `/proc/locks` does not name the owner of a lock
 //!   whose process has ended, but a descriptor holds each such lock. The number of open files of
 //!   the whole host is limited, too (`fs.file-max`).
+//! - Sockets of the guest's network: a connection that waits for `accept` takes 850 bytes that no
+//!   cgroup counts, and no descriptor when its client has closed.
 //!
 //! Without a bound, one program of a guest could take the memory of the host.
 
@@ -41,7 +43,7 @@ pub(crate) struct KernelObjects {
     pid: i32,
     /// Whether the guest has a network namespace of its own. Otherwise it can make no TCP socket.
     own_network: bool,
-    /// Maximum number of file descriptors of all processes.
+    /// Maximum number of file descriptors of all processes, and of sockets of its network.
     descriptors: u64,
     /// CPU time of the guest's processes at the last count, in microseconds.
     cpu: u64,
@@ -83,18 +85,20 @@ impl KernelObjects {
         let processes = tree(self.pid);
         let too_many = descriptors(&processes) > self.descriptors
             || locks(&processes) > LOCKS
-            || (self.own_network && self.sockets() > SOCKETS);
+            || (self.own_network && self.too_many_sockets());
         let pause = start.elapsed().saturating_mul(SHARE_OF_TIME);
         self.next = Instant::now() + pause.min(LONGEST_PAUSE);
         if too_many { Count::TooMany } else { Count::Few }
     }
 
-    fn sockets(&self) -> usize {
+    fn too_many_sockets(&self) -> bool {
         let read = |name: &str| {
             let path = format!("/proc/{}/net/{name}", self.pid);
             fs::read_to_string(path).unwrap_or_default()
         };
-        count_sockets(&read("sockstat")) + count_sockets(&read("sockstat6"))
+        let sockets = Sockets::parse(&read("sockstat"));
+        let tcp = sockets.tcp + Sockets::parse(&read("sockstat6")).tcp;
+        tcp > SOCKETS || sockets.all > self.descriptors
     }
 }
 
@@ -108,7 +112,7 @@ pub(crate) fn too_many(limits: &Limits) -> ErrorBody {
     let descriptors = most_descriptors(limits);
     let directories = FIXED_LIMITS.merged_directories;
     let message = format!(
-        "the guest was ended, because its processes together had more than {LOCKS} locks on files, {SOCKETS} TCP sockets, {descriptors} open file descriptors, or {directories} open directories of a mount that they changed, whose memory in the kernel counts against no limit; let the program release locks, accept connections, and close connections, files and directories"
+        "the guest was ended, because its processes together had more than {LOCKS} locks on files, {SOCKETS} TCP sockets, {descriptors} open file descriptors or sockets, or {directories} open directories of a mount that they changed, whose memory in the kernel counts against no limit; let the program release locks, accept connections, and close connections, files and directories"
     );
     ErrorBody::new(ErrorCode::MemoryLimit, message)
         .with("limitLocks", LOCKS)
@@ -140,22 +144,41 @@ fn owner(line: &str) -> Option<i32> {
     words.nth(4)?.parse().ok()
 }
 
-/// Returns the number of TCP sockets in a text with a line such as `TCP: inuse 5 orphan 0 tw 2`.
-fn count_sockets(text: &str) -> usize {
-    let row = |line: &str| {
-        let (name, rest) = line.split_once(": inuse ")?;
-        let number: usize = rest.split_whitespace().next()?.parse().ok()?;
-        name.starts_with("TCP").then_some(number)
-    };
-    text.lines().filter_map(row).sum()
+/// Sockets of a network namespace.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sockets {
+    /// Sockets of all kinds, those included that wait for `accept`.
+    all: u64,
+    /// TCP sockets.
+    tcp: usize,
+}
+
+impl Sockets {
+    /// Reads a text with lines such as `sockets: used 9` and `TCP: inuse 5 orphan 0 tw 2`.
+    fn parse(text: &str) -> Self {
+        let mut sockets = Self::default();
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next(), words.next()) {
+                (Some("sockets:"), Some("used"), Some(count)) => {
+                    sockets.all = count.parse().unwrap_or(0);
+                }
+                (Some("TCP:" | "TCP6:"), Some("inuse"), Some(count)) => {
+                    sockets.tcp = count.parse().unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+        sockets
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::fs::{FlockOperation, fcntl_lock};
-    use std::net::{Ipv4Addr, TcpListener};
     use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn lock_count_includes_waiting_lock_requests_and_excludes_locks_of_other_processes() {
@@ -183,16 +206,21 @@ mod tests {
     }
 
     #[test]
-    fn tcp_sockets_in_use_are_counted_and_udp_sockets_are_not() {
+    fn sockets_in_use_are_counted_all_together_and_those_of_tcp() {
         let text =
             "sockets: used 9\nTCP: inuse 5 orphan 1 tw 2 alloc 6 mem 0\nUDP: inuse 3 mem 0\n";
-        assert_eq!(
-            (count_sockets(text), count_sockets("TCP6: inuse 4\n")),
-            (5, 4)
-        );
-        let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert_eq!(Sockets::parse(text), Sockets { all: 9, tcp: 5 });
+        assert_eq!(Sockets::parse("TCP6: inuse 4\n").tcp, 4);
+    }
+
+    #[test]
+    fn guest_with_more_sockets_than_descriptors_allowed_has_too_many_objects() {
         let own = i32::try_from(std::process::id()).unwrap();
-        assert!(KernelObjects::new(own, true, &Limits::default()).sockets() > 0);
+        let (_one, _two) = UnixStream::pair().unwrap();
+        let mut objects = KernelObjects::new(own, true, &Limits::default());
+        assert!(!objects.too_many_sockets(), "control");
+        objects.descriptors = 1;
+        assert!(objects.too_many_sockets());
     }
 
     /// The sum of the CPU times shrinks only when a process has ended.

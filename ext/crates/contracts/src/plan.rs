@@ -186,7 +186,7 @@ pub enum LaunchMount {
 }
 
 /// Version of the plan format; launcher and runner must have the same version.
-pub const PLAN_VERSION: u32 = 7;
+pub const PLAN_VERSION: u32 = 8;
 
 /// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
 /// plans give equal bytes.
