@@ -126,11 +126,17 @@ impl Store {
         mut each: impl FnMut(String, &Owner),
     ) -> StoreResult<()> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT id, owner, profile FROM runs WHERE ?1 IS NULL OR owner = ?1 UNION ALL
-             SELECT id, owner, json_extract(document, '$.provision.profile_id') FROM sandboxes
-             WHERE ?1 IS NULL OR owner = ?1",
-        )?;
+        let mut statement = connection.prepare_cached(match actor {
+            Some(_) => {
+                "SELECT id, owner, profile FROM runs WHERE owner = ?1 UNION ALL
+                 SELECT id, owner, json_extract(document, '$.provision.profile_id') FROM sandboxes
+                 WHERE owner = ?1"
+            }
+            None => {
+                "SELECT id, owner, profile FROM runs WHERE ?1 IS NULL UNION ALL
+                 SELECT id, owner, json_extract(document, '$.provision.profile_id') FROM sandboxes"
+            }
+        })?;
         let mut found = statement.query([actor.map(ToString::to_string)])?;
         while let Some(row) = found.next()? {
             each(row.get(0)?, &Owner::new(row.get(1)?, row.get(2)?));
