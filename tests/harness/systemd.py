@@ -30,6 +30,10 @@ class Machine:
         units = f"{work}-units"
         os.makedirs(work)
         shutil.copytree(UNITS, units)
+        # The service takes programs from its own configuration only.
+        e = bench.environment
+        programs = f"--launcher {e['CODEBOX_LAUNCH']} --share {e['CODEBOX_SHARE']} --php {e['CODEBOX_PHP']}"
+        configured = {**drop_ins, "wp-codebox@.service": f"[Service]\nExecStart=\n{command('wp-codebox@.service')} {programs}\n"}
         # Of systemd's own units only the journal starts, because the tested units write to it.
         wanted = {"sysinit.target.wants": ["systemd-journald.service"], "multi-user.target.wants": list(drop_ins)}
         for target, names in wanted.items():
@@ -37,7 +41,7 @@ class Machine:
             for unit in names:
                 own = os.path.exists(os.path.join(units, unit))
                 os.symlink(f"/etc/systemd/system/{unit}" if own else f"/usr/lib/systemd/system/{unit}", os.path.join(units, target, unit))
-        for unit, text in drop_ins.items():
+        for unit, text in configured.items():
             os.makedirs(os.path.join(units, f"{unit}.d"))
             with open(os.path.join(units, f"{unit}.d", "test.conf"), "w", encoding="utf-8") as file:
                 file.write(text)

@@ -203,7 +203,8 @@ impl Sandboxes<'_> {
             cancel::cancel(self.state, run, &wish)?;
         }
         let until = Instant::now() + END_TIMEOUT;
-        while !over()? {
+        // The supervisor removes the control socket after it has written the final record.
+        while !over()? || shown::is_held(run) {
             if Instant::now() > until {
                 let message = format!("sandbox {} has not ended within the time limit", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
