@@ -43,7 +43,8 @@ operations on its own sandboxes, files, snapshots, events, meters, runs and arti
 service sees a new or revoked token at its next request.
 
 Examples:
-  wp-codebox token create --actor agt:shop --role tenant@profile.shop --account shop
+  wp-codebox token create --actor agt:shop --account shop \\
+    --role tenant@profile.shop
   wp-codebox token create --actor atm:nightly \\
     --scope 'sandboxes:*@profile.shop' --scope files:read
   wp-codebox token create --actor agt:harness --scope '*' --expires 30d \\

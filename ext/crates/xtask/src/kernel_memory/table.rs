@@ -17,6 +17,16 @@ const REFUSED: &str = "refused";
 /// Default memory limit of a guest in bytes, to which the table refers.
 pub(super) const MEMORY: u64 = 1 << 30;
 
+/// What happens to a guest, or to its objects, above a bound.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Above {
+    /// The supervisor ends the guest at one of its next polls.
+    Ended,
+    /// The kernel removes an object for each further one.
+    Forgotten,
+}
+
 /// What limits the number of objects of a guest.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +37,9 @@ pub(super) struct Bound {
     pub(super) units: Option<u64>,
     /// Mechanism that enforces the bound.
     pub(super) by: String,
+    /// What happens above the bound, unless the call fails; for `tests/neighbours`.
+    #[serde(rename = "above")]
+    _above: Option<Above>,
     /// File and name of the constant from which `units` comes.
     constant: Option<(String, String)>,
 }
