@@ -32,8 +32,8 @@ NOISE, TRIES = 4 << 20, 3
 SHARE = 8
 # The guest may make more than its bound between two polls of the supervisor, or before the call fails.
 OVERSHOOT = 1.5
-# Text of the error of a guest that the supervisor has ended for its number of objects.
-OBJECT_LIMIT = "counts against no limit"
+# Text in the error of a guest that the supervisor has ended for its number of objects, and what is recorded for it.
+OBJECT_LIMIT, OBJECT_LIMIT_ENDED = "counts against no limit", "ended by the supervisor"
 # Largest growth of the host's kernel memory in bytes, at which a measurement is ended.
 GROWTH = 600 << 20
 
@@ -186,7 +186,10 @@ class Measurements:
                     ending = found.group(1)
                 if not piece:
                     found = re.search(r"wp_codebox_\w+", text)
-                    ending = found.group(0) if found else f"exit: {text.strip()[-120:]}"
+                    if OBJECT_LIMIT in text:
+                        ending = OBJECT_LIMIT_ENDED
+                    else:
+                        ending = found.group(0) if found else f"exit: {text.strip()[-120:]}"
                 elif made:
                     most = Sample(self.group)
                     if most.total() - before.total() > GROWTH:
@@ -247,7 +250,7 @@ class Measurements:
         allowed = one["uncounted"] * kept * 5 // 4 + NOISE
         if uncounted > allowed:
             return f"{uncounted} bytes are not counted, the table allows {allowed}"
-        if above != "forgotten" and made > self.most(one) and not (above == "ended" and OBJECT_LIMIT in ending):
+        if above != "forgotten" and made > self.most(one) and not (above == "ended" and ending == OBJECT_LIMIT_ENDED):
             return f"the guest made {made} objects, the bound is {self.most(one) / OVERSHOOT:.0f}"
         return None
 

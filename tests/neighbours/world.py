@@ -211,6 +211,8 @@ class Mode:
             self.cancel(path.split("/")[-3], os.path.basename(path))
         self.settle(30)
         self.stack.close()
+        # A mode may be used again.
+        shutil.rmtree(self.base, ignore_errors=True)
 
     def serve(self):
         """Starts the web server and returns its port."""
