@@ -125,7 +125,7 @@ class World:
         os.chown(os.path.dirname(path), pwd.getpwnam(user).pw_uid, -1)
         os.chmod(os.path.dirname(path), 0o711)
         service = subprocess.Popen(
-            ["setpriv", f"--reuid={user}", "--clear-groups", "systemd-socket-activate", "--accept", "-l", path, self.runner, "supervise"],
+            ["setpriv", f"--reuid={user}", "--clear-groups", "systemd-socket-activate", "--accept", "-l", path, self.runner, "supervise", "--share", os.environ["CODEBOX_SHARE"]],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
