@@ -127,7 +127,6 @@ fn read_caller_frames(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHa
             CallerFrame::Invalid => break,
         }
     }
-    handles.answers.close();
     match handles.attachment.mode() {
         RunMode::Attached => handles.cancel(CancelReason::CallerGone, CancelDetails::default()),
         RunMode::Detached => {}

@@ -3,8 +3,8 @@
 //!
 //! At most one request waits for its result at a time. The thread that reads the caller's frames
 //! delivers results. A result that belongs to another request, arrives late or is the second one
-//! for a request is dropped. The waiting thread returns at once when the caller disconnects or the
-//! run is detached or cancelled.
+//! for a request is dropped. The waiting thread returns when the run is detached or cancelled; a
+//! disconnect of the caller cancels an attached run.
 
 use crate::outbox::{CallerAttachment, Outbox};
 use serde_json::Value;
@@ -22,8 +22,6 @@ struct Open {
     /// Id of the tool request whose result is awaited; `None` while no request waits.
     request_id: Option<String>,
     answer: Option<Value>,
-    /// Whether the caller has disconnected.
-    gone: bool,
 }
 
 /// Passes the caller's tool results from the thread that reads frames to the thread that waits.
@@ -48,12 +46,6 @@ impl Answers {
             self.changed.notify_all();
         }
     }
-
-    /// Marks the caller as disconnected: no further result will arrive.
-    pub(crate) fn close(&self) {
-        self.lock().gone = true;
-        self.changed.notify_all();
-    }
 }
 
 /// Connection over which a run requests tools from its caller.
@@ -67,10 +59,11 @@ pub(crate) struct ParentLine<'a> {
 
 impl ParentLine<'_> {
     /// Returns why the caller can send no result, or `None` if it still can.
-    fn unavailable(&self, open: &Open) -> Option<&'static str> {
-        if open.gone {
-            Some("the caller of the run has disconnected")
-        } else if self.attachment.mode() == RunMode::Detached {
+    ///
+    /// A disconnect of the caller is not a reason of its own: it cancels an attached run. If the
+    /// wait ended before that, the run could finish in the time between.
+    fn unavailable(&self) -> Option<&'static str> {
+        if self.attachment.mode() == RunMode::Detached {
             Some("the run is detached, so no caller can execute tools")
         } else if self.cancellation.reason().is_some() {
             Some("the run is being cancelled")
@@ -82,11 +75,11 @@ impl ParentLine<'_> {
 
 impl Parent for ParentLine<'_> {
     fn ask(&self, request_id: &str, request: Value, until: Instant) -> ParentAnswer {
+        if let Some(why) = self.unavailable() {
+            return ParentAnswer::Unavailable(why);
+        }
         {
             let mut open = self.answers.lock();
-            if let Some(why) = self.unavailable(&open) {
-                return ParentAnswer::Unavailable(why);
-            }
             open.request_id = Some(request_id.to_owned());
             open.answer = None;
         }
@@ -100,10 +93,10 @@ impl Parent for ParentLine<'_> {
                 return ParentAnswer::Result(answer);
             }
             let left = until.saturating_duration_since(Instant::now());
-            let nobody = self.unavailable(&open);
-            if nobody.is_some() || left.is_zero() {
+            let unavailable = self.unavailable();
+            if unavailable.is_some() || left.is_zero() {
                 open.request_id = None;
-                return nobody.map_or(ParentAnswer::Timeout, ParentAnswer::Unavailable);
+                return unavailable.map_or(ParentAnswer::Timeout, ParentAnswer::Unavailable);
             }
             let waited = self.answers.changed.wait_timeout(open, left.min(TICK));
             open = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -196,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn tool_request_to_a_detached_or_disconnected_caller_fails_at_once() {
+    fn tool_request_of_a_detached_or_cancelled_run_fails_at_once() {
         let detached = rig(RunMode::Detached);
-        let gone = rig(RunMode::Attached);
-        gone.answers.close();
-        for rig in [detached, gone] {
+        let cancelled = rig(RunMode::Attached);
+        cancelled.cancellation.cancel(CancelReason::CallerGone);
+        for rig in [detached, cancelled] {
             let (answer, took) = rig.ask("r", LONG);
             assert!(matches!(answer, ParentAnswer::Unavailable(_)), "{answer:?}");
             assert!(took < LONG / 2, "{took:?}");
@@ -208,11 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn wait_for_a_tool_result_ends_on_detach_cancellation_or_disconnect() {
-        let ends: [fn(&Fixture); 3] = [
+    fn wait_for_a_tool_result_ends_on_detach_or_cancellation() {
+        let ends: [fn(&Fixture); 2] = [
             |rig| rig.attachment.detach(),
             |rig| rig.cancellation.cancel(CancelReason::Asked),
-            |rig| rig.answers.close(),
         ];
         for end in ends {
             let rig = rig(RunMode::Attached);
