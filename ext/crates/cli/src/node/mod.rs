@@ -12,10 +12,12 @@ use crate::request::{size, text};
 use crate::serve::Runner;
 use crate::signals::{on_end, unheard_signals};
 use executor::{NodeExecutor, NodeParts};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, chownat, fstat, mkdirat, openat2};
+use rustix::process::{Gid, Uid};
 use serde_json::{Value, json};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, lchown};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use wp_codebox_cluster::record::{End, PROTOCOL, new_claimant};
 use wp_codebox_cluster::task::{GitSupport, PrivateModels};
 use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
-use wp_codebox_runtime::StateDir;
+use wp_codebox_runtime::{Owner, StateDir};
 
 /// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one
 /// cancels them.
@@ -148,8 +150,7 @@ fn layers(args: &NodeArgs, settings: &Settings, state: &StateDir) -> Result<Path
 }
 
 /// Creates a directory of the state directory's owner if it is missing. Where the owner may create
-/// it, this process does so with the owner's ids; otherwise root creates it, and the owner cannot
-/// replace it by another directory or a link before root gives it to him.
+/// it, this process does so with the owner's ids.
 fn create_for_owner(path: &Path, state: &StateDir) -> std::io::Result<()> {
     let create = || DirBuilder::new().mode(0o700).create(path);
     match state.as_owner(create).map_err(std::io::Error::other)? {
@@ -158,11 +159,36 @@ fn create_for_owner(path: &Path, state: &StateDir) -> std::io::Result<()> {
             if error.kind() == ErrorKind::PermissionDenied
                 && rustix::process::geteuid().is_root() =>
         {
-            let owner = state.owner();
-            create().and_then(|()| lchown(path, Some(owner.uid), Some(owner.gid)))
+            create_as_root(path, state.owner())
         }
         made => made,
     }
+}
+
+/// Creates a directory as root and gives it to its owner. The parent directory must belong to root,
+/// be writable for root only, and have a path without symbolic links: the owner can set a link that
+/// leads to any directory of root, and can replace what is in a directory of its own.
+fn create_as_root(path: &Path, owner: Owner) -> std::io::Result<()> {
+    let path = std::path::absolute(path)?;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = openat2(CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    let stat = fstat(&parent)?;
+    if stat.st_uid != 0 || stat.st_mode & 0o022 != 0 {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    mkdirat(&parent, name, Mode::RWXU)?;
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    chownat(
+        &parent,
+        name,
+        Some(uid),
+        Some(gid),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?;
+    Ok(())
 }
 
 /// Returns the paths of runs on this node. WordPress and the directories that may be mounted are
