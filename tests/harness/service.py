@@ -14,7 +14,7 @@ from .frames import poll_until
 class Activator:
     """A listening socket that starts the program for each connection, as a systemd socket unit does."""
 
-    def __init__(self, bench, *program, user=None, accept=True):
+    def __init__(self, bench, *program, user=None, accept=True, environment=None):
         if not shutil.which("systemd-socket-activate"):
             skip_unless_root("systemd-socket-activate")
         place = os.path.join(bench.directory, "service")
@@ -28,7 +28,8 @@ class Activator:
         self.process = subprocess.Popen(
             ["systemd-socket-activate", *(["--accept"] if accept else []), "-l", self.address,
              "setpriv", "--no-new-privs", *program],
-            user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"},
+            user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={"PATH": "/usr/bin:/bin", **(environment or {})},
             start_new_session=True)
         # The socket file exists before listen(); a connection in between gets ECONNREFUSED.
         poll_until(lambda: listens(self.address), bool)

@@ -93,17 +93,18 @@ impl Caller {
         let Self::Other { programs, .. } = self else {
             return Ok(());
         };
-        let refuse = |what: &str| {
-            let message = format!(
-                "only the service that starts runs may set {what}: leave it out of the request"
-            );
-            Err(ErrorBody::new(ErrorCode::Forbidden, message))
+        let refuse = |field: &str, what: &str| {
+            let message = format!("only the service that starts runs may set {what}");
+            let hint = format!("leave {field} out of the request");
+            let error = ErrorBody::new(ErrorCode::Forbidden, message);
+            Err(error.hint(hint).with("field", field))
         };
         if request.paths.cgroup.is_some() {
-            return refuse("the cgroup directory (wp_codebox.cgroup)");
+            return refuse("paths.cgroup", "the cgroup directory (wp_codebox.cgroup)");
         }
         if request.paths.guest_ids.is_some() {
             return refuse(
+                "paths.guest_ids",
                 "the range of guest ids (wp_codebox.guest_ids; --guest-ids of the service)",
             );
         }

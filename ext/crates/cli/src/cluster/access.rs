@@ -3,8 +3,11 @@
 use crate::request::input;
 use crate::sandbox::private_text;
 use clap::Args;
-use rustix::fs::CWD;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use wp_codebox_cluster::nats::{Credentials, NatsOptions, Party, ServerUrl};
 use wp_codebox_contracts::{ClusterAccess, ErrorBody, ErrorCode};
@@ -112,9 +115,21 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, ErrorBody> {
         let message = format!("the certificates {} cannot be used: {why}", path.display());
         input(message).hint("check --nats-ca")
     };
-    match std::fs::metadata(path) {
-        Ok(file) if file.len() > LARGEST_CA => Err(invalid("the file is too large".to_owned())),
-        Ok(_) => std::fs::read(path).map_err(|error| invalid(error.to_string())),
-        Err(error) => Err(invalid(error.to_string())),
+    let reason = |error: Errno| invalid(error.to_string());
+    // The open of a named pipe would block until a process writes to it, and a device may have no
+    // end.
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = open(path, flags, Mode::empty()).map_err(reason)?;
+    if FileType::from_raw_mode(fstat(&file).map_err(reason)?.st_mode) != FileType::RegularFile {
+        return Err(invalid("it is not a regular file".to_owned()));
     }
+    let mut bytes = Vec::new();
+    File::from(file)
+        .take(LARGEST_CA + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| invalid(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST_CA {
+        return Err(invalid("the file is too large".to_owned()));
+    }
+    Ok(bytes)
 }
