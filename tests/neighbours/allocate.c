@@ -670,9 +670,21 @@ static int take_mapped_file(void) {
 	int file = open("mapped", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	if (file < 0)
 		return errno;
-	void *memory = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
+	/* Each process has a place of its own for them, which its child replaces by a mapping without a file. */
+	static char *base;
+	static long pages;
+	static int now = -1;
+	if (now != generation) {
+		if (base && base != MAP_FAILED)
+			munmap(base, 60000 * PAGE);
+		base = mmap(NULL, 60000 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		pages = 0;
+		now = generation;
+	}
+	void *memory = base == MAP_FAILED || pages >= 60000 ? MAP_FAILED : mmap(base + pages++ * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+	int error = base != MAP_FAILED && memory == MAP_FAILED && pages >= 60000 ? NEXT : errno;
 	close(file);
-	return memory == MAP_FAILED ? errno : 0;
+	return memory == MAP_FAILED ? error : 0;
 }
 /* One page in each two MiB of shared memory: a page table for each page; the same page in each process. */
 static int take_page_table(void) {

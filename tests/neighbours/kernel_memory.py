@@ -33,7 +33,11 @@ SHARE = 8
 # The guest may make more than its bound between two polls of the supervisor, or before the call fails.
 OVERSHOOT = 1.5
 # Text in the error of a guest that the supervisor has ended for its number of objects, and what is recorded for it.
-OBJECT_LIMIT, OBJECT_LIMIT_ENDED = "counts against no limit", "ended by the supervisor"
+OBJECT_LIMIT, OBJECT_LIMIT_ENDED = "processes together had more than", "ended by the supervisor"
+# Seconds that a guest keeps its objects: the supervisor polls every 100 ms. A measurement during which it does not is repeated.
+KEPT_SECONDS = 0.5
+# What a guest may take from the host in bytes beyond the peak that its run reports; the table has this sum.
+UNREPORTED = 32 << 20
 # Largest growth of the host's kernel memory in bytes, at which a measurement is ended.
 GROWTH = 600 << 20
 
@@ -151,7 +155,7 @@ class Measurements:
     def __init__(self, mode):
         with open(TABLE, encoding="utf-8") as file:
             self.table = json.load(file)
-        self.mode, self.run, self.group, self.record = mode, None, None, {}
+        self.mode, self.run, self.group, self.record, self.peak = mode, None, None, {}, 0
         # Counted bytes of a process that `allocate` starts because the one before has no descriptor left.
         self.process = 0
         self.objects = {one["id"]: one for one in self.table["objects"] if "probe" in one}
@@ -194,15 +198,18 @@ class Measurements:
                     most = Sample(self.group)
                     if most.total() - before.total() > GROWTH:
                         ending = ending or "the growth that the suite allows"
+            time.sleep(KEPT_SECONDS)
         finally:
             ended(process)
             self.cleanup()
         return before, most, made, children, ending or "time"
 
     def cleanup(self):
-        """Ends the program by ending its sandbox; the next measurement starts in a new one."""
+        """Ends the program by ending its sandbox, which reports its peak; the next measurement starts in a new one."""
         self.mode.cancel(SITE, self.run)
         must(self.mode.settle(30, SITE), "the sandbox did not end")
+        ended_run = json.loads(self.mode.call("runs", "get", self.run, "--state", self.mode.state, "--site", SITE, "--json"))
+        self.peak = ended_run["result"]["cost"]["peak_memory_bytes"]
         self.run = None
 
     def bound(self, one):
@@ -246,6 +253,9 @@ class Measurements:
         # The group counts more than there is for sockets: what a socket may use soon.
         if uncounted < -2 * NOISE - group // 4:
             return f"other programs of the host freed kernel memory, so the difference is {uncounted} bytes"
+        # Inodes count against the disk limit.
+        if one["bound"] != "inodes" and host > self.peak + UNREPORTED + NOISE:
+            return f"the host lost {host} bytes, the peak that the run reports is {self.peak}"
         kept = min(made, int(self.most(one))) if above == "forgotten" else made
         allowed = one["uncounted"] * kept * 5 // 4 + NOISE
         if uncounted > allowed:

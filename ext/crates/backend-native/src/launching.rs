@@ -90,9 +90,9 @@ pub(crate) fn start(
     };
     let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
-    let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
+    let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let (lifetime, their_lifetime) =
-        socketpair(unix, stream, SocketFlags::CLOEXEC, None).map_err(errno("socket pair"))?;
+        socketpair(unix, packets, SocketFlags::CLOEXEC, None).map_err(errno("socket pair"))?;
     let translated = options.identity.spawner().map(|one| one.translate(plan));
     let translated = translated.transpose().map_err(host("copy"))?;
     let plan = translated.as_ref().unwrap_or(plan);

@@ -12,6 +12,7 @@ use crate::kernel_objects::{Count, KernelObjects};
 use crate::processes::{SHARE_OF_TIME, Survey, shared_once, survey};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::StatFs;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::Limits;
+use wp_codebox_contracts::{GuestObjects, Limits};
 use wp_codebox_runtime::{SAMPLE_INTERVAL, UsageMeter, host_oom_kills};
 
 /// Number of polls from one read of the CPU time to the next.
@@ -30,6 +31,10 @@ const RECLAIM: Duration = Duration::from_secs(1);
 /// Estimated kernel memory of one tmpfs inode with its name, in bytes. It lies between the two
 /// measured values: 958 on Linux 6.18, and 1,100 for an inode with an extended attribute.
 const INODE: u64 = 1024;
+/// Part of the kernel memory of a cgroup, as a divisor, that counts once more against the memory
+/// limit: the kernel does not charge all of an object to the cgroup. The largest part is that of a
+/// symbolic link on tmpfs: 188 of 1,148 bytes.
+const UNCOUNTED_SHARE: u64 = 4;
 /// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
 
@@ -50,7 +55,7 @@ pub enum KillCause {
     /// The guest exceeded its disk limit at level `reduced`, where it has no file system of its
     /// own.
     Disk = 5,
-    /// The guest had too many locks, TCP sockets or file descriptors.
+    /// The guest had too many kernel objects of a kind.
     KernelObjects = 6,
 }
 
@@ -82,6 +87,8 @@ pub(crate) struct Shared {
     cause: AtomicU8,
     memory: AtomicU64,
     disk: AtomicU64,
+    /// Estimated memory in bytes of kernel objects that no cgroup counts, at the last count.
+    uncounted: AtomicU64,
     /// Size of the guest's writable file system at the last poll, in bytes.
     disk_before: Mutex<Option<u64>>,
     full: AtomicBool,
@@ -105,6 +112,7 @@ impl Shared {
             cause: AtomicU8::new(KillCause::None as u8),
             memory: AtomicU64::new(0),
             disk: AtomicU64::new(0),
+            uncounted: AtomicU64::new(0),
             disk_before: Mutex::new(None),
             full: AtomicBool::new(false),
         })
@@ -124,18 +132,18 @@ impl Shared {
         let _ = shutdown(&self.lifetime, Shutdown::Both);
     }
 
-    /// Asks the launcher to count the guest's open directories.
-    fn ask_for_directories(&self) {
+    /// Asks the launcher to count objects of the guest, memory areas up to `areas`.
+    fn ask_launcher(&self, areas: u64) {
         // The socket is full only if the launcher has not answered for a long time.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let _ = send(&self.lifetime, b"?", flags);
+        let _ = send(&self.lifetime, &areas.to_le_bytes(), flags);
     }
 
-    /// Reads the launcher's answer without blocking. Returns 1 if the guest has too many directories
-    /// open, and 0 when the launcher has ended.
-    fn answer_about_directories(&self) -> Result<usize, Errno> {
-        let (bytes, _) = recv(&self.lifetime, &mut [0_u8; 1], RecvFlags::DONTWAIT)?;
-        Ok(bytes)
+    /// Reads the launcher's answer without blocking; `None` when the launcher has ended.
+    fn answer_of_launcher(&self) -> Result<Option<GuestObjects>, Errno> {
+        let mut bytes = [0_u8; GuestObjects::SIZE];
+        let (length, _) = recv(&self.lifetime, &mut bytes, RecvFlags::DONTWAIT)?;
+        Ok((length == bytes.len()).then(|| GuestObjects::from_bytes(bytes)))
     }
 
     pub(crate) fn cause(&self) -> KillCause {
@@ -178,8 +186,11 @@ impl Shared {
     /// Returns the memory that all processes of the guest use now, and their CPU time. Without a
     /// cgroup the memory is an upper bound, because pages that several processes share count once
     /// for each of them, and the CPU time is only that of living processes.
-    fn now(&self) -> Survey {
-        let memory = self.meter.as_ref().and_then(Meter::processes);
+    fn now(&self, layer: Option<&OwnedFd>) -> Survey {
+        let memory = self.meter.as_ref().and_then(|meter| {
+            let shared = layer.map_or(0, |layer| shared_anonymous(meter, layer));
+            Some(meter.processes()?.saturating_add(shared))
+        });
         if let (Some(memory), Some((user, system))) = (memory, self.cpu()) {
             let cpu = user.saturating_add(system);
             return Survey { memory, cpu };
@@ -189,17 +200,21 @@ impl Shared {
         Survey { memory, ..seen }
     }
 
-    /// Returns the kernel memory in bytes charged to the guest's processes now; 0 without a cgroup.
-    /// Inodes of the scratch tmpfs are left out, because they count against the disk limit.
+    /// Returns the kernel memory in bytes of the guest's processes now: what is charged to the cgroup,
+    /// and an estimate of what the kernel charges to none. Inodes of the scratch tmpfs are left
+    /// out, because they count against the disk limit.
     fn kernel_now(&self, layer: Option<&OwnedFd>) -> u64 {
         let kernel = self.meter.as_ref().and_then(Meter::kernel).unwrap_or(0);
-        kernel.saturating_sub(layer.map_or(0, inodes))
+        kernel
+            .saturating_sub(layer.map_or(0, inodes))
+            .saturating_add(kernel / UNCOUNTED_SHARE)
+            .saturating_add(self.uncounted.load(Ordering::Relaxed))
     }
 
     /// Polls the guest, and adds its memory, and its CPU time at every tenth call, to the counters
     /// of the run. Returns the memory and CPU time of the processes, and the kernel memory.
     fn sample(&self, layer: Option<&OwnedFd>, last: &mut Sample) -> (Survey, u64) {
-        let processes = self.now();
+        let processes = self.now(layer);
         let kernel = self.kernel_now(layer);
         let now = Instant::now();
         if last.polls > 0 {
@@ -252,10 +267,10 @@ impl Shared {
             Some(meter) => {
                 let _ = meter.reclaim();
                 let kernel = self.kernel_now(layer);
-                (self.now().memory.saturating_add(kernel), RECLAIM)
+                (self.now(layer).memory.saturating_add(kernel), RECLAIM)
             }
             None => {
-                let memory = shared_once(self.pid);
+                let memory = shared_once(self.pid).saturating_add(self.kernel_now(layer));
                 (memory, start.elapsed().saturating_mul(SHARE_OF_TIME))
             }
         };
@@ -301,11 +316,8 @@ impl Shared {
         let Ok(stat) = rustix::fs::fstatfs(layer) else {
             return;
         };
-        let block = u64::try_from(stat.f_bsize).unwrap_or(4096);
-        let used = stat
-            .f_blocks
-            .saturating_sub(stat.f_bfree)
-            .saturating_mul(block);
+        let block = block_size(&stat);
+        let used = used_bytes(&stat);
         self.disk.fetch_max(used, Ordering::Relaxed);
         self.record_growth(used);
         let full = stat.f_bfree.saturating_mul(block) < DISK_FLOOR || stat.f_ffree == 0;
@@ -346,7 +358,9 @@ pub(crate) fn start(
         .spawn(move || {
             let mut pause = None;
             let mut launcher_lives = true;
-            let mut objects = KernelObjects::new(shared.pid, own_network, &limits);
+            let mut launcher_must_count = false;
+            let in_group = shared.meter.is_some();
+            let mut objects = KernelObjects::new(shared.pid, own_network, in_group, &limits);
             let mut last = Sample {
                 polls: 0,
                 memory: 0,
@@ -363,9 +377,12 @@ pub(crate) fn start(
                 }
                 match objects.count(found.cpu) {
                     Count::NotDue => {}
-                    Count::Few if own_network => shared.ask_for_directories(),
-                    Count::Few => {}
+                    Count::Few => launcher_must_count = own_network,
                     Count::TooMany => shared.kill(KillCause::KernelObjects),
+                }
+                // The launcher does not answer if its last count was too short ago.
+                if launcher_must_count {
+                    shared.ask_launcher(objects.areas_to_count(kernel));
                 }
                 if let Some(layer) = layer {
                     shared.measure_disk(layer);
@@ -384,13 +401,36 @@ pub(crate) fn start(
                     shared.sample_end(last);
                     return;
                 }
-                match shared.answer_about_directories() {
-                    Ok(0) => launcher_lives = false,
-                    Ok(_) => shared.kill(KillCause::KernelObjects),
+                match shared.answer_of_launcher() {
+                    Ok(None) => launcher_lives = false,
+                    Ok(Some(found)) => {
+                        launcher_must_count = false;
+                        if objects.add(found) {
+                            shared.kill(KillCause::KernelObjects);
+                        }
+                    }
                     Err(_) => {}
                 }
+                let uncounted = objects.uncounted();
+                shared.uncounted.store(uncounted, Ordering::Relaxed);
             }
         })
+}
+
+fn block_size(stat: &StatFs) -> u64 {
+    u64::try_from(stat.f_bsize).unwrap_or(4096)
+}
+
+fn used_bytes(stat: &StatFs) -> u64 {
+    let blocks = stat.f_blocks.saturating_sub(stat.f_bfree);
+    blocks.saturating_mul(block_size(stat))
+}
+
+/// Returns the shared anonymous memory of the guest in bytes, also of pages that no process has in its
+/// page tables: what the cgroup counts as shared memory, without the files of the scratch tmpfs.
+fn shared_anonymous(meter: &Meter, layer: &OwnedFd) -> u64 {
+    let files = rustix::fs::fstatfs(layer).map_or(u64::MAX, |stat| used_bytes(&stat));
+    meter.shared().unwrap_or(0).saturating_sub(files)
 }
 
 /// Returns an estimate of the kernel memory of all inodes on a scratch file system, in bytes.

@@ -101,8 +101,8 @@ pub use placement::{
 };
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
-    GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,
-    LauncherFd, PLAN_VERSION, PlanIdentity, TmpfsEntry,
+    GuestObjects, GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan,
+    LaunchPurpose, LauncherFd, PLAN_VERSION, PlanIdentity, TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,

@@ -56,19 +56,15 @@ pub struct FixedLimits {
     pub inotify_instances: u64,
     /// Maximum inotify watches of a guest.
     pub inotify_watches: u64,
-    /// Maximum descriptors of a guest for directories that exist in several layers of an overlay:
-    /// directories of a mount in which the guest changed something.
-    pub merged_directories: u64,
 }
 
-/// Fixed limits in every guest; the last three only at level `full`.
+/// Fixed limits in every guest; the last two only at level `full`.
 pub const FIXED_LIMITS: FixedLimits = FixedLimits {
     open_files: 1024,
     queued_signals: 1024,
     locked_bytes: MIB,
     inotify_instances: 16,
     inotify_watches: 65_536,
-    merged_directories: 128,
 };
 
 /// Error for a limit outside its range.

@@ -186,7 +186,7 @@ pub enum LaunchMount {
 }
 
 /// Version of the plan format; launcher and runner must have the same version.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 
 /// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
 /// plans give equal bytes.
@@ -314,6 +314,49 @@ pub struct ExecExit {
     /// Largest resident set of any single process among the program and its waited-for children,
     /// in bytes.
     pub max_rss_bytes: u64,
+}
+
+/// Kernel objects of a guest that the launcher counts for the runner, which cannot look at the
+/// processes of a guest with another uid. The runner asks with a packet of 8 bytes, the number of
+/// memory areas up to which the launcher counts them; the answer is a packet of [`Self::SIZE`] bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GuestObjects {
+    /// Descriptors of directories that exist in several layers of an overlay.
+    pub directories: u64,
+    /// Names in these directories, once for each descriptor.
+    pub names: u64,
+    /// Areas in the memory maps of all processes.
+    pub areas: u64,
+}
+
+impl GuestObjects {
+    /// Size of an answer in bytes.
+    pub const SIZE: usize = 24;
+
+    /// Returns the answer with these numbers.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let numbers = [self.directories, self.names, self.areas];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Returns the numbers of an answer.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::SIZE]) -> Self {
+        let mut numbers = bytes
+            .chunks_exact(8)
+            .map(|place| place.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX));
+        let mut next = || numbers.next().unwrap_or(u64::MAX);
+        Self {
+            directories: next(),
+            names: next(),
+            areas: next(),
+        }
+    }
 }
 
 /// Messages from launcher or guest to runner.

@@ -12,9 +12,9 @@
 
 mod channel;
 mod connect;
-mod directories;
 mod egress;
 mod error;
+mod guest_objects;
 mod host_view;
 mod init;
 mod landlock;
@@ -40,8 +40,8 @@ mod syscalls_sockets;
 mod syscalls_unsupported;
 
 use channel::Channel;
-use directories::MergedDirectories;
 use error::{At, Failure, NOT_STARTED, Step};
+use guest_objects::ObjectCounter;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::{PidfdFlags, Signal};
 use shortfall::Shortfalls;
@@ -128,7 +128,7 @@ fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, 
     namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();
     let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;
-    let processes = directories::open_processes()?;
+    let processes = guest_objects::open_processes()?;
     // SAFETY: this process has a single thread, so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
@@ -138,8 +138,8 @@ fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, 
         }
         pid => {
             drop(own);
-            let directories = MergedDirectories::new(processes, pid);
-            parent::supervise(pid, channel, lifetime, directories)
+            let objects = ObjectCounter::new(processes, pid);
+            parent::supervise(pid, channel, lifetime, objects)
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The launcher process after it has forked the guest's pid 1: waits for pid 1, kills it when the
-//! runner ends, and counts the guest's open directories for the runner.
+//! runner ends, and counts objects of the guest for the runner.
 //!
 //! At level `full` the launcher keeps one capability over the guest's user namespace,
 //! CAP_SYS_PTRACE, to count descriptors that programs hide. It executes no program and is not
 //! visible in the guest. The parent-death signal ends the guest when the launcher ends.
 
 use crate::channel::{Channel, poll_retrying};
-use crate::directories::MergedDirectories;
+
 use crate::error::{At, Failure, NOT_STARTED, Step};
+use crate::guest_objects::ObjectCounter;
 use crate::privileges;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,9 +26,9 @@ pub(crate) fn supervise(
     pid: i32,
     channel: &Channel,
     lifetime: &OwnedFd,
-    directories: MergedDirectories,
+    objects: ObjectCounter,
 ) -> Result<u8, Failure> {
-    wait_for_guest(pid, channel, lifetime, Some(directories), |guest| {
+    wait_for_guest(pid, channel, lifetime, Some(objects), |guest| {
         privileges::drop_capabilities_except(CapabilitySet::SYS_PTRACE)?;
         privileges::no_new_privs()?;
         privileges::not_dumpable()?;
@@ -37,13 +38,13 @@ pub(crate) fn supervise(
 
 /// Runs `begin` with a pidfd of the guest's first process, then waits until that process ends. Kills
 /// the process when `begin` fails or the runner ends. Reports to the runner how the process ended,
-/// and returns the exit status of this program. Each byte that the runner sends over the lifetime
-/// socket asks for a count of `directories`; the answer is a byte if there are too many.
+/// and returns the exit status of this program. Answers the runner's packets on the lifetime socket
+/// with a count of `objects`, unless the last count was too short ago.
 pub(crate) fn wait_for_guest(
     pid: i32,
     channel: &Channel,
     lifetime: &OwnedFd,
-    mut directories: Option<MergedDirectories>,
+    mut objects: Option<ObjectCounter>,
     begin: impl FnOnce(BorrowedFd<'_>) -> Result<(), Failure>,
 ) -> Result<u8, Failure> {
     let child = Pid::from_raw(pid).ok_or_else(|| Failure::rule(Step::Fork, "pid"))?;
@@ -68,12 +69,13 @@ pub(crate) fn wait_for_guest(
         if runner.is_empty() {
             continue;
         }
-        let asked = recv(lifetime, &mut [0_u8; 64], RecvFlags::DONTWAIT);
-        match (&mut directories, asked) {
-            (Some(directories), Ok((1.., _))) => {
-                if directories.are_too_many() {
+        let mut most = [0; 8];
+        let asked = recv(lifetime, &mut most, RecvFlags::DONTWAIT);
+        match (&mut objects, asked) {
+            (Some(objects), Ok((1.., _))) => {
+                if let Some(count) = objects.count(u64::from_le_bytes(most)) {
                     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-                    let _ = send(lifetime, b"!", flags);
+                    let _ = send(lifetime, &count.to_bytes(), flags);
                 }
             }
             (_, Err(Errno::AGAIN | Errno::INTR)) => {}

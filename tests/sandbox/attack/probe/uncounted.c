@@ -121,6 +121,32 @@ static int flood_timer_descriptors(char **arguments) {
 	return said("reached");
 }
 
+/* mapped-files DIRECTORY N [SECONDS]: open files that only a mapping holds, 60,000 in each process. */
+static int flood_mapped_files(char **arguments) {
+	int ends[2], error = enter_fresh(arguments[0]), processes = 0;
+	if (error || pipe(ends))
+		return error ? error : errno;
+	for (long left = number(arguments[1]); left > 0; left -= 60000, processes++) {
+		if (fork() != 0)
+			continue;
+		for (long file = 0; file < left && file < 60000 && error == 0; file++) {
+			int fd = open("f", O_CREAT | O_RDWR, 0600);
+			if (fd < 0 || mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+				error = errno;
+			close(fd);
+		}
+		if (write(ends[1], &error, sizeof error) == sizeof error)
+			sleep(number(arguments[2]));
+		_exit(0);
+	}
+	for (int one = 0; processes > 0 && error == 0; processes--)
+		error = read(ends[0], &one, sizeof one) == sizeof one ? one : EPIPE;
+	if (error)
+		return stopped(error);
+	sleep(number(arguments[2]));
+	return said("reached");
+}
+
 /* whole-locks DIRECTORY N [SECONDS]: locks of one whole file by processes that have ended: the child of each process
  * that took locks inherits the descriptors, and its own child goes on. */
 static int flood_whole_locks(char **arguments) {
@@ -228,6 +254,6 @@ static int flood_page_tables(char **arguments) {
 
 const struct attempt uncounted[] = {
 	{"access-lists", flood_access_lists}, {"spliced", flood_spliced}, {"timer-descriptors", flood_timer_descriptors},
-	{"whole-locks", flood_whole_locks}, {"directories", flood_directories},
+	{"mapped-files", flood_mapped_files}, {"whole-locks", flood_whole_locks}, {"directories", flood_directories},
 	{"closed-connections", flood_closed_connections}, {"page-tables", flood_page_tables}, {0, 0},
 };

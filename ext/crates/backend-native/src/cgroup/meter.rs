@@ -44,6 +44,16 @@ impl Meter {
         })
     }
 
+    /// Returns the shared memory in bytes that is charged to the cgroup now, files on tmpfs included.
+    pub(crate) fn shared(&self) -> Option<u64> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Unified(path) => field(&path.join("memory.stat"), "shmem"),
+            Hierarchy::Memory(path) => field(&path.join("memory.stat"), "total_shmem")
+                .or_else(|| field(&path.join("memory.stat"), "shmem")),
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        })
+    }
+
     /// Returns the kernel memory in bytes that is charged to the cgroup now: sockets, pipes,
     /// descriptors. On cgroup v1 the number includes the dentry and inode caches; see
     /// [`Meter::reclaim`].

@@ -3,8 +3,8 @@
 //!
 //! The table lies beside the seccomp lists of the launcher. It has a row for each allowed system
 //! call and for each option of the calls that the lists restrict by argument. `cargo xtask check`
-//! fails for a missing row, for a row of a call that is not allowed, and for a new kind of object
-//! of which a guest can have more than [`table::SHARE`] that no limit counts.
+//! fails for a missing row, for a row of a call that is not allowed, and when a guest can have
+//! objects of more than [`table::SHARE`] that neither a cgroup nor the supervisor counts.
 
 mod allowed;
 mod page;

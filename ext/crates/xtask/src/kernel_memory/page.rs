@@ -73,7 +73,7 @@ impl Measured {
 pub(super) fn block(table: &Table, measured: &Measured) -> String {
     let sum = table.sum();
     let mut text = format!(
-        "{} kinds of objects. All that is bounded together: {} of the goal of {}.\n\n",
+        "{} kinds of objects. All that is left together: {} of at most {}.\n\n",
         table.objects.len(),
         mib(sum),
         mib(SHARE)
@@ -82,15 +82,11 @@ pub(super) fn block(table: &Table, measured: &Measured) -> String {
         text.push_str(&format!("Measured on: {}.\n\n", measured.machine));
     }
     text.push_str(
-        "| object | what the kernel allocates | counted | uncounted | bound | uncounted × bound | measured |\n\
-         |---|---|---:|---:|---|---:|---|\n",
+        "| object | what the kernel allocates | counted | uncounted | estimated | bound | left | measured |\n\
+         |---|---|---:|---:|---:|---|---:|---|\n",
     );
     for object in &table.objects {
         text.push_str(&row(table, measured, object));
-    }
-    text.push_str("\nOver the goal:\n\n");
-    for (id, reason) in &table.over {
-        text.push_str(&format!("- `{id}`: {reason}\n"));
     }
     text.push_str("\n| bound | units | enforced by |\n|---|---:|---|\n");
     for Bound { id, units, by, .. } in &table.bounds {
@@ -117,16 +113,16 @@ fn row(table: &Table, measured: &Measured, object: &Object) -> String {
     };
     let total = match table.total(object) {
         Some(0) => "0".to_owned(),
-        Some(total) if total > SHARE => format!("**{}**", mib(total)),
         Some(total) => mib(total),
         None => "**not bounded**".to_owned(),
     };
     format!(
-        "| `{}` | {}{note} | {} | {} | {bound} | {total} | {} |\n",
+        "| `{}` | {}{note} | {} | {} | {} | {bound} | {total} | {} |\n",
         object.id,
         object.what,
         object.counted,
         object.uncounted,
+        table.estimated(object),
         measured.cell(object)
     )
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 /// Path of the table below the root of the repository.
 pub(super) const FILE: &str = "ext/crates/launcher/src/kernel_memory.json";
-/// Number of bytes of one kind of object that no limit counts, above which the object must be in
-/// [`Table::over`]. The goal for all objects of a guest together.
+/// Most bytes that all objects of a guest together may take and that neither a cgroup nor the
+/// supervisor counts.
 pub(super) const SHARE: u64 = 32 << 20;
 /// Bound of objects that no call of a guest makes any more, and which `tests/neighbours` still tries.
 const REFUSED: &str = "refused";
@@ -42,6 +42,18 @@ pub(super) struct Bound {
     _above: Option<Above>,
     /// File and name of the constant from which `units` comes.
     constant: Option<(String, String)>,
+    /// What the supervisor adds to the memory of the guest for each unit.
+    #[serde(default)]
+    estimate: Estimate,
+}
+
+/// A number of the supervisor's estimate of memory that no cgroup counts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Estimate {
+    pub(super) number: u64,
+    /// File and name of the constant from which the number comes.
+    constant: (String, String),
 }
 
 /// A kind of object that the kernel allocates for a guest.
@@ -105,10 +117,9 @@ pub(super) enum Plain {
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub(super) bounds: Vec<Bound>,
+    /// The supervisor adds the counted bytes, divided by this number, to the memory of the guest.
+    pub(super) divisor: Estimate,
     pub(super) objects: Vec<Object>,
-    /// Ids of the objects of which a guest can have more than [`SHARE`] uncounted bytes, each with
-    /// the reason.
-    pub(super) over: BTreeMap<String, String>,
     pub(super) calls: BTreeMap<String, Effect>,
     pub(super) options: BTreeMap<String, BTreeMap<String, Effect>>,
 }
@@ -134,28 +145,56 @@ impl Table {
         }
     }
 
-    /// Returns how many uncounted bytes of this object a guest can have; `None` if nothing bounds
-    /// them.
-    pub(super) fn total(&self, object: &Object) -> Option<u64> {
-        if object.uncounted == 0 {
-            return Some(0);
-        }
-        Some(self.units(object)?.saturating_mul(object.uncounted))
+    /// Returns how many bytes of one object neither a cgroup counts nor the supervisor estimates by
+    /// the counted bytes; negative if the estimate is higher.
+    fn left(&self, object: &Object) -> i64 {
+        let again = object.counted.checked_div(self.divisor.number).unwrap_or(0);
+        object
+            .uncounted
+            .cast_signed()
+            .saturating_sub(again.cast_signed())
     }
 
-    /// Returns how many uncounted bytes of all bounded objects a guest can have at the same time.
-    pub(super) fn sum(&self) -> u64 {
-        let mut sum = 0_u64;
-        for bound in &self.bounds {
-            let of_bound = || self.objects.iter().filter(|one| one.bound == bound.id);
-            let total = |one: &Object| self.total(one).unwrap_or(0);
-            let alternative = of_bound().filter(|one| !one.beside).map(total).max();
-            let beside: u64 = of_bound().filter(|one| one.beside).map(total).sum();
-            sum = sum
-                .saturating_add(alternative.unwrap_or(0))
-                .saturating_add(beside);
+    /// Returns how many bytes the supervisor adds to the memory of the guest for one object.
+    pub(super) fn estimated(&self, object: &Object) -> u64 {
+        let again = object.counted.checked_div(self.divisor.number).unwrap_or(0);
+        let of_bound = self.bound(object).map_or(0, |bound| bound.estimate.number);
+        again.saturating_add(of_bound)
+    }
+
+    /// Returns how many bytes of this object a guest can have that nothing counts or estimates;
+    /// `None` if nothing bounds them.
+    pub(super) fn total(&self, object: &Object) -> Option<u64> {
+        match object.uncounted.saturating_sub(self.estimated(object)) {
+            0 => Some(0),
+            left => Some(self.units(object)?.saturating_mul(left)),
         }
-        sum
+    }
+
+    /// Returns how many bytes that nothing counts or estimates a guest can have of all objects at the
+    /// same time.
+    pub(super) fn sum(&self) -> u64 {
+        self.bounds.iter().map(|bound| self.sum_of(bound)).sum()
+    }
+
+    fn sum_of(&self, bound: &Bound) -> u64 {
+        let of_bound = || self.objects.iter().filter(|one| one.bound == bound.id);
+        let Some(units) = bound.units else {
+            return of_bound()
+                .filter_map(|one| self.total(one))
+                .max()
+                .unwrap_or(0);
+        };
+        let alternatives = of_bound().filter(|one| !one.beside);
+        let one = alternatives.map(|one| self.left(one)).max().unwrap_or(0);
+        let beside: i64 = of_bound()
+            .filter(|one| one.beside)
+            .map(|one| self.left(one))
+            .sum();
+        let left = one
+            .saturating_add(beside)
+            .saturating_sub(bound.estimate.number.cast_signed());
+        units.saturating_mul(u64::try_from(left).unwrap_or(0))
     }
 
     fn effects(&self) -> impl Iterator<Item = (&String, &Effect)> {
@@ -163,7 +202,7 @@ impl Table {
     }
 
     /// Returns a finding for each reference that leads nowhere, for each object that no call makes,
-    /// and for each object that is above [`SHARE`] and not listed, or the other way round.
+    /// and for objects that nothing bounds, or that are together above [`SHARE`].
     pub(super) fn defects(&self) -> Vec<String> {
         let mut findings = Vec::new();
         let known: BTreeSet<&str> = self.objects.iter().map(|one| one.id.as_str()).collect();
@@ -197,34 +236,36 @@ impl Table {
             if self.bound(object).is_none() {
                 findings.push(format!("object {id}: there is no bound {}", object.bound));
             }
-            let over = self.total(object).is_none_or(|total| total > SHARE);
-            if over != self.over.contains_key(id) {
-                findings.push(format!(
-                    "object {id}: uncounted bytes times bound are {}, so it must {}be in `over`",
-                    self.total(object)
-                        .map_or("not bounded".to_owned(), |total| total.to_string()),
-                    if over { "" } else { "not " }
-                ));
+            if self.total(object).is_none() {
+                findings.push(format!("nothing bounds the object {id}"));
             }
         }
-        let strange = self.over.keys().filter(|id| !known.contains(id.as_str()));
-        findings.extend(strange.map(|id| format!("`over` has {id}, which is not an object")));
+        if self.sum() > SHARE {
+            findings.push(format!(
+                "nothing counts {} bytes of all objects together, more than {SHARE}",
+                self.sum()
+            ));
+        }
         findings
     }
 
-    /// Returns a finding for each bound whose constant in the code has another value.
+    /// Returns a finding for each number whose constant in the code has another value.
     pub(super) fn changed_constants(&self, root: &Path) -> Result<Vec<String>, TaskError> {
-        let mut findings = Vec::new();
+        let mut numbers = vec![("divisor", self.divisor.number, &self.divisor.constant)];
         for bound in &self.bounds {
-            let Some((file, name)) = &bound.constant else {
-                continue;
-            };
+            let id = bound.id.as_str();
+            if let (Some(units), Some(constant)) = (bound.units, &bound.constant) {
+                numbers.push((id, units, constant));
+            }
+            if bound.estimate.number > 0 {
+                numbers.push((id, bound.estimate.number, &bound.estimate.constant));
+            }
+        }
+        let mut findings = Vec::new();
+        for (id, number, (file, name)) in numbers {
             let value = constant(&tree::read(&root.join(file))?, name);
-            if value != bound.units {
-                findings.push(format!(
-                    "bound {}: {name} in {file} is {value:?}, not {:?}",
-                    bound.id, bound.units
-                ));
+            if value != Some(number) {
+                findings.push(format!("{id}: {name} in {file} is {value:?}, not {number}"));
             }
         }
         Ok(findings)
@@ -289,16 +330,17 @@ mod tests {
     use super::*;
 
     const TABLE: &str = r#"{
-        "bounds": [{"id": "fds", "units": 10, "by": "a"}, {"id": "memory", "by": "b"},
-            {"id": "unbounded", "by": "c"}],
+        "bounds": [
+            {"id": "fds", "units": 10, "by": "a", "estimate": {"number": 7, "constant": ["f", "N"]}},
+            {"id": "memory", "by": "b"}, {"id": "unbounded", "by": "c"}],
+        "divisor": {"number": 4, "constant": ["f", "D"]},
         "objects": [
             {"id": "file", "what": "f", "counted": 100, "uncounted": 8, "bound": "fds"},
-            {"id": "timer", "what": "t", "counted": 0, "uncounted": 20, "bound": "fds"},
+            {"id": "timer", "what": "t", "counted": 8, "uncounted": 20, "bound": "fds"},
             {"id": "owner", "what": "o", "counted": 0, "uncounted": 5, "bound": "fds", "beside": true},
-            {"id": "area", "what": "a", "counted": 1024, "uncounted": 100, "bound": "memory"},
-            {"id": "list", "what": "l", "counted": 0, "uncounted": 1, "bound": "unbounded"}],
-        "over": {"area": "why", "list": "why"},
-        "calls": {"open": ["file", "list"], "timer": ["timer"], "mmap": ["area"], "getpid": "none",
+            {"id": "area", "what": "a", "counted": 1024, "uncounted": 266, "bound": "memory"},
+            {"id": "page", "what": "p", "counted": 4096, "uncounted": 0, "bound": "unbounded"}],
+        "calls": {"open": ["file", "page"], "timer": ["timer"], "mmap": ["area"], "getpid": "none",
             "fcntl": "options"},
         "options": {"fcntl": {"F_SETOWN": ["owner"], "F_GETFD": "none"}}}"#;
 
@@ -315,21 +357,31 @@ mod tests {
     }
 
     #[test]
-    fn sum_takes_the_largest_alternative_of_a_bound_and_adds_what_exists_beside_it() {
-        let table = table();
+    fn sum_takes_the_largest_alternative_of_a_bound_and_what_exists_beside_it_less_the_estimate() {
+        let mut table = table();
         assert!(table.defects().is_empty(), "{:?}", table.defects());
-        assert_eq!(table.sum(), 10 * 20 + 10 * 5 + (MEMORY / 1024) * 100);
+        let areas = (MEMORY / 1024) * 10;
+        assert_eq!(table.sum(), 10 * (18 + 5 - 7) + areas);
+        table.bounds[0].estimate.number = 100;
+        assert_eq!(table.sum(), areas);
+        table.divisor.number = 1;
+        assert_eq!(table.sum(), 0);
     }
 
     #[test]
-    fn object_above_the_share_must_be_listed_and_no_other_may_be() {
+    fn unbounded_object_and_a_sum_above_the_share_are_findings() {
         let mut table = table();
-        table.over.remove("area");
-        table.over.insert("file".to_owned(), "why".to_owned());
+        table.objects[4].uncounted = 1025;
         let found = table.defects();
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("file") && found[0].contains("must not be"));
-        assert!(found[1].contains("area") && found[1].contains("must be"));
+        assert!(
+            found[0].contains("nothing bounds the object page"),
+            "{found:?}"
+        );
+        table.objects[4].uncounted = 0;
+        table.objects[0].uncounted = SHARE;
+        let found = table.defects();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("all objects together"), "{found:?}");
     }
 
     #[test]
@@ -340,7 +392,6 @@ mod tests {
         table.bounds[0].id = REFUSED.to_owned();
         table.objects.retain(|one| one.id == "timer");
         table.objects[0].bound = REFUSED.to_owned();
-        table.over.clear();
         table.calls.clear();
         table.options.clear();
         assert!(table.defects().is_empty(), "{:?}", table.defects());

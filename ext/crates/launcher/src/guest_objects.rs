@@ -1,11 +1,15 @@
-//! Counts the open directories of merged overlays in a guest, and the names in them.
+//! Counts the open directories of merged overlays in a guest, the names in them, and the areas in
+//! the memory maps of its processes.
 //!
 //! When a program reads a directory that exists in several layers of an overlay, the kernel makes a
 //! list of its names and keeps it until the last descriptor of the directory is closed. A program
 //! that reads the directory after a change gets a list of its own. A name takes up to 512 bytes,
-//! and no cgroup counts them, so a guest with too many is ended.
+//! and no cgroup counts them.
 //!
-//! The runner cannot look at the descriptors of a guest with another uid; the launcher has the same
+//! A file that a program has mapped and closed is an open file of the host, whose number is
+//! limited, and no descriptor shows it; but each has an area of its own.
+//!
+//! The runner cannot look at the processes of a guest with another uid; the launcher has the same
 //! uid and sees the host's `/proc`. Programs may hide their descriptors from other processes of
 //! their uid, so the launcher keeps CAP_SYS_PTRACE over the guest's user namespace. A program that
 //! pid 1 has not executed yet stays hidden: its memory is that of the launcher and belongs to the
@@ -20,10 +24,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::HashMap;
 use std::io::Read;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::FIXED_LIMITS;
+use wp_codebox_contracts::GuestObjects;
 
-/// Maximum number of names in these directories; a name counts once for each descriptor.
-const NAMES: u64 = 32_768;
 /// Bytes that each name adds to the size of a directory of a tmpfs.
 const NAME: u64 = 20;
 /// Pause from one count to the next, in durations of the count.
@@ -33,8 +35,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of processes read at once; more than any `processes` limit.
 const PROCESSES: usize = 8192;
 
-/// The merged directories that processes of one guest have open.
-pub(crate) struct MergedDirectories {
+/// Counts the objects of one guest.
+pub(crate) struct ObjectCounter {
     /// The host's `/proc`.
     processes: OwnedFd,
     /// Process id of the guest's pid 1.
@@ -42,7 +44,7 @@ pub(crate) struct MergedDirectories {
     /// Most names found so far in each directory that is open, by device and inode. Names that a
     /// program has removed since may still be in a list.
     names: HashMap<(u64, u64), u64>,
-    /// Time before which the directories are not counted again: a count may take long.
+    /// Time before which the objects are not counted again: a count may take long.
     next: Instant,
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn open_processes() -> Result<OwnedFd, Failure> {
     open("/proc", flags, Mode::empty()).at(Step::Proc, "the host's /proc")
 }
 
-impl MergedDirectories {
+impl ObjectCounter {
     pub(crate) fn new(processes: OwnedFd, pid: i32) -> Self {
         Self {
             processes,
@@ -71,26 +73,30 @@ impl MergedDirectories {
         }
     }
 
-    /// Returns whether the processes of the guest have too many merged directories open, or with too
-    /// many names. Returns false without a count if the last one was too short ago.
-    pub(crate) fn are_too_many(&mut self) -> bool {
+    /// Counts the objects; the areas until there are more than `most`. Returns `None` if the last count
+    /// was too short ago.
+    pub(crate) fn count(&mut self, most: u64) -> Option<GuestObjects> {
         let start = Instant::now();
         if start < self.next {
-            return false;
+            return None;
         }
-        let too_many = self.count();
+        let objects = self.objects(most);
         let pause = start.elapsed().saturating_mul(SHARE_OF_TIME);
         self.next = Instant::now() + pause.min(LONGEST_PAUSE);
-        too_many
+        Some(objects)
     }
 
-    fn count(&mut self) -> bool {
+    fn objects(&mut self, most: u64) -> GuestObjects {
         let mut found = Found::default();
+        let mut areas = 0;
         let mut tree = vec![self.pid];
         let mut next = 0;
         while let Some(pid) = tree.get(next).copied().filter(|_| next < PROCESSES) {
             self.children(pid, &mut tree);
             self.merged(pid, &mut found);
+            if areas < most {
+                areas += self.areas(pid, most - areas);
+            }
             next += 1;
         }
         let mut names = HashMap::new();
@@ -103,8 +109,30 @@ impl MergedDirectories {
             sum = sum.saturating_add(most);
         }
         self.names = names;
-        let count = found.merged.len() as u64 + found.unknown;
-        count > FIXED_LIMITS.merged_directories || sum > NAMES
+        GuestObjects {
+            directories: found.merged.len() as u64 + found.unknown,
+            names: sum,
+            areas,
+        }
+    }
+
+    /// Returns the number of areas in the memory map of a process: the lines of its `maps`, read
+    /// until there are more than `most`.
+    fn areas(&self, pid: i32, most: u64) -> u64 {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let Ok(maps) = openat(&self.processes, format!("{pid}/maps"), flags, Mode::empty()) else {
+            return 0;
+        };
+        let mut maps = std::fs::File::from(maps);
+        let mut block = [0_u8; 16 * 1024];
+        let mut areas = 0;
+        while areas <= most
+            && let Ok(length @ 1..) = maps.read(&mut block)
+        {
+            let lines = block.iter().take(length).filter(|byte| **byte == b'\n');
+            areas += lines.count() as u64;
+        }
+        areas
     }
 
     /// Appends the child processes of a process.
@@ -202,9 +230,9 @@ mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    fn own() -> MergedDirectories {
+    fn own() -> ObjectCounter {
         let pid = i32::try_from(std::process::id()).unwrap();
-        MergedDirectories::new(open_processes().unwrap(), pid)
+        ObjectCounter::new(open_processes().unwrap(), pid)
     }
 
     #[test]
@@ -228,6 +256,21 @@ mod tests {
     fn plain_directories_are_not_merged() {
         let directory = open("/dev/shm", OFlags::RDONLY, Mode::empty()).unwrap();
         assert!(!is_merged(&fstat(&directory).unwrap()));
-        assert!(!own().are_too_many());
+        assert_eq!(own().objects(0), GuestObjects::default());
+    }
+
+    #[test]
+    fn areas_are_counted_up_to_a_limit_and_not_again_before_a_pause() {
+        let lines = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let lines = lines.lines().count() as u64;
+        let all = own().objects(u64::MAX).areas;
+        assert!(
+            all.abs_diff(lines) < lines / 2,
+            "{all} areas, {lines} lines"
+        );
+        assert_eq!(own().objects(0).areas, 0);
+        let mut counter = own();
+        assert!(counter.count(1).is_some_and(|one| one.areas > 1));
+        assert_eq!(counter.count(1), None);
     }
 }
