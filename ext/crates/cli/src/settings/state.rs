@@ -3,7 +3,7 @@
 use super::places::SYSTEM_STATE;
 use super::source::{Origin, Setting};
 use super::{MissingState, Settings};
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, lchown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
@@ -58,7 +58,7 @@ fn for_system_user(path: &Path) -> Result<(), String> {
     let made = std::fs::DirBuilder::new()
         .mode(0o700)
         .create(&new)
-        .and_then(|()| chown(&new, Some(uid), Some(gid)))
+        .and_then(|()| lchown(&new, Some(uid), Some(gid)))
         .and_then(|()| std::fs::rename(&new, path));
     let _ = std::fs::remove_dir(&new);
     match made {

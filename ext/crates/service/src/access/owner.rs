@@ -20,7 +20,7 @@ impl Owner {
 
     /// The owner of an object of which this service has no record, for example a run of the command
     /// line.
-    pub(crate) const fn nobody() -> Self {
+    pub(crate) const fn unknown() -> Self {
         Self {
             actor: None,
             profile: None,
@@ -37,7 +37,7 @@ impl Owner {
 
 impl Principal {
     /// Returns whether the principal may do `scope` with an object of this owner: with its own
-    /// objects by the scope alone, with those of others and of nobody only if it also has the
+    /// objects by the scope alone, with those of others and without an actor only if it also has the
     /// scope `…:all` of the group. Each of the two scopes must cover the object's profile; for an
     /// object without a profile it must not be limited to one.
     pub(crate) fn may(&self, scope: Scope, owner: &Owner) -> bool {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_other_actors_and_of_nobody_need_the_scope_all_of_their_group() {
+    fn objects_of_other_actors_and_without_an_actor_need_the_scope_all_of_their_group() {
         let (own, other) = (
             owner("agt:shop", Some("profile.shop")),
             owner("agt:blog", Some("profile.shop")),
@@ -77,9 +77,9 @@ mod tests {
         let all = principal(&["runs:*", "runs:all", "artifacts:*"]);
         assert!(plain.may(Scope::RunsRead, &own));
         assert!(!plain.may(Scope::RunsRead, &other));
-        assert!(!plain.may(Scope::RunsRead, &Owner::nobody()));
+        assert!(!plain.may(Scope::RunsRead, &Owner::unknown()));
         assert!(all.may(Scope::RunsRead, &other));
-        assert!(all.may(Scope::RunsRead, &Owner::nobody()));
+        assert!(all.may(Scope::RunsRead, &Owner::unknown()));
         assert!(!all.may(Scope::ArtifactsRead, &other));
     }
 
@@ -89,6 +89,6 @@ mod tests {
         assert!(limited.may(Scope::RunsRead, &owner("agt:blog", Some("profile.shop"))));
         assert!(!limited.may(Scope::RunsRead, &owner("agt:blog", Some("profile.blog"))));
         assert!(!limited.may(Scope::RunsRead, &owner("agt:blog", None)));
-        assert!(!limited.may(Scope::RunsRead, &Owner::nobody()));
+        assert!(!limited.may(Scope::RunsRead, &Owner::unknown()));
     }
 }

@@ -46,7 +46,7 @@ impl Caller {
                             None => None,
                             Some(sandbox) => core.store.sandbox(sandbox)?,
                         };
-                        let owner = of.as_ref().map_or_else(Owner::nobody, Owner::of);
+                        let owner = of.as_ref().map_or_else(Owner::unknown, Owner::of);
                         if caller.may(&owner) {
                             found.push(Snapshot {
                                 caller: caller.clone(),

@@ -105,7 +105,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Returns the owner of a run; [`Owner::nobody`] if no record of this service names the run.
+    /// Returns the owner of a run; [`Owner::unknown`] if no record of this service names the run.
     pub(crate) fn owner_of_run(&self, id: &str) -> StoreResult<Owner> {
         let connection = self.lock();
         let found = connection
@@ -115,7 +115,7 @@ impl Store {
             )?
             .query_row([id], |row| Ok(Owner::new(row.get(0)?, row.get(1)?)))
             .optional()?;
-        Ok(found.unwrap_or_else(Owner::nobody))
+        Ok(found.unwrap_or_else(Owner::unknown))
     }
 
     /// Calls `each` with id and owner of every run of this service. `actor` restricts the search to

@@ -488,7 +488,7 @@ fn each_scope_alone_allows_the_operations_that_need_only_it_and_refuses_all_othe
 }
 
 #[test]
-fn objects_of_nobody_are_visible_only_with_the_scope_all_and_no_profile() {
+fn objects_without_an_actor_are_visible_only_with_the_scope_all_and_no_profile() {
     let world = World::new();
     let legacy = "run_00000000000000000000000000001234";
     world.server.host.add(legacy);
