@@ -133,6 +133,7 @@ enum ErrorCode: string {
 	case ClusterNotSetUp = 'wp_codebox_cluster_not_set_up';
 	case ClusterNotConfigured = 'wp_codebox_cluster_not_configured';
 	case ClusterServerTooOld = 'wp_codebox_cluster_server_too_old';
+	case ClusterServerNotStrict = 'wp_codebox_cluster_server_not_strict';
 	case ClusterFull = 'wp_codebox_cluster_full';
 	case ClusterObjectTooLarge = 'wp_codebox_cluster_object_too_large';
 	case ClusterConflict = 'wp_codebox_cluster_conflict';
@@ -441,6 +442,7 @@ enum ErrorCode: string {
 		'wp_codebox_cluster_not_set_up' => [ 503, 125 ],
 		'wp_codebox_cluster_not_configured' => [ 503, 125 ],
 		'wp_codebox_cluster_server_too_old' => [ 503, 125 ],
+		'wp_codebox_cluster_server_not_strict' => [ 503, 125 ],
 		'wp_codebox_cluster_full' => [ 507, 125 ],
 		'wp_codebox_cluster_object_too_large' => [ 413, 1 ],
 		'wp_codebox_cluster_conflict' => [ 409, 1 ],

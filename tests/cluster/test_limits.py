@@ -203,7 +203,7 @@ def test_node_with_a_full_disk_gives_the_run_to_another_node(bench, environment,
 def test_run_ends_after_a_server_with_a_full_disk_has_room_and_is_started_again(bench, environment, warm):
     disk = f"{bench.directory}/server-disk"
     with small_disk(disk, 256):
-        server = Nats(environment["CODEBOX_NATS_SERVER"], "disk", {"jetstream": {"store_dir": f"{disk}/data", "max_file_store": 2 << 30}})
+        server = Nats(environment["CODEBOX_NATS_SERVER"], "disk", {"jetstream": {"store_dir": f"{disk}/data"}})
         world = World(bench, environment, server=server)
         try:
             fillers = []

@@ -14,6 +14,7 @@ import pytest
 from harness import must, poll_until
 from harness.accounts import Accounts
 from harness.nats import Client, Cluster, Nats
+from harness.nodes import Nodes
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SMALL = ("--task-space", "4", "--record-space", "4", "--object-space", "32", "--object-size", "16")
@@ -261,11 +262,43 @@ def test_answer_of_the_server_overwrites_what_another_party_stored_if_a_submitte
         party.request(subject, "")
 
 
-def test_strict_server_does_not_execute_its_own_answer_as_a_call_that_removes_messages(program, tmp_path):
+def test_every_party_refuses_a_server_that_is_not_strict(bench, environment, program):
+    """The test after this one shows what such a server does."""
+    as_team = "--submitter", "team"
+    calls = {
+        "operator": ("cluster", "setup", *as_team, *SMALL),
+        "operator's list": ("cluster", "hosts"),
+        "submitter": ("cluster", "hosts", *as_team),
+        "configuration of a submitter": ("cluster", "configure", *as_team, "--node-key", f"node={'0' * 64}"),
+        "collection": ("cluster", "gc", *as_team, "--grace", "1s"),
+    }
+    one = Nats(program, "strict").start()
+    nodes = None
+    try:
+        for call in calls.values():
+            bench.call(*call, "--nats", one.url, "--json").expect(0)
+        nodes = Nodes(environment, one.url)
+        node = nodes.add("node")
+        must(node.drain() == 0, node.text())
+        # The streams have messages now, so nothing but the setting differs.
+        one.kill()
+        one.settings = {"jetstream": {"strict": False}}
+        one.start()
+        for call in calls.values():
+            refused = bench.call(*call, "--nats", one.url, "--json").expect(125, "wp_codebox_cluster_server_not_strict")
+            must("strict: true" in str(refused.json["error"]), str(refused))
+        must(node.spawn().process.wait(timeout=60) == 125, node.text())
+        must("wp_codebox_cluster_server_not_strict" in node.text(), node.text())
+    finally:
+        if nodes:
+            nodes.close()
+        one.close()
+
+
+def test_strict_server_does_not_execute_its_own_answer_as_a_call_that_removes_messages(program):
     """The answer to a published message is {"stream": …, "seq": N}. A server that is not strict takes it for the body of a call, and removes the messages of any stream."""
     for is_strict in (True, False):
-        jetstream = {"store_dir": f"{tmp_path}/{is_strict}", "max_file_store": 1 << 26, "strict": is_strict}
-        one = Nats(program, f"strict-{is_strict}", {"jetstream": jetstream}).start()
+        one = Nats(program, f"strict-{is_strict}", {"jetstream": {"strict": is_strict}}).start()
         try:
             with Client(one) as client:
                 for name in ("A", "B"):
@@ -338,10 +371,10 @@ def test_setup_with_an_invalid_name_or_more_replicas_space_or_payload_than_the_s
 
 
 def test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code(bench, environment, program):
-    old = Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old").start()
+    old = Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old", {"jetstream": {"strict": None}}).start()
     try:
         refused = bench.call("cluster", "hosts", "--nats", old.url, "--json").expect(125, "wp_codebox_cluster_server_too_old").json["error"]["message"]
-        must("2.9.10" in refused and "2.10.27" in refused, refused)
+        must("2.9.10" in refused and "2.11.1" in refused, refused)
         set_up(bench, old, "--submitter", "one").expect(125, "wp_codebox_cluster_server_too_old")
     finally:
         old.close()

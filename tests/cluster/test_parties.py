@@ -369,19 +369,24 @@ def test_submission_with_an_idempotency_key_in_use_on_the_same_host_is_refused_w
 # Servers.
 
 
-def test_node_refuses_an_older_server_that_replaces_its_own(bench, environment, warm):
+def test_node_refuses_an_older_or_lenient_server_that_replaces_its_own(bench, environment, warm):
     world = World(bench, environment)
     try:
         node = world.nodes.make("one").like(warm).start()
         world.server.kill()
-        old = Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old")
-        old.port = world.server.port
-        try:
-            old.start()
-            codes = poll_until(lambda: {event["error"]["code"] for event in node.events("trouble")}, lambda seen: "wp_codebox_cluster_server_too_old" in seen, what=f"the node does not refuse the server: {node.text()}")
-            must(codes <= {"wp_codebox_cluster_server_too_old", "wp_codebox_cluster_unreachable"}, str(codes))
-        finally:
-            old.close()
+        expected = {"wp_codebox_cluster_unreachable"}
+        for code, other in (
+            ("wp_codebox_cluster_server_too_old", Nats(environment["CODEBOX_NATS_SERVER_DEBIAN"], "old", {"jetstream": {"strict": None}})),
+            ("wp_codebox_cluster_server_not_strict", Nats(environment["CODEBOX_NATS_SERVER"], "lenient", {"jetstream": {"strict": False}})),
+        ):
+            other.port = world.server.port
+            expected.add(code)
+            try:
+                other.start()
+                codes = poll_until(lambda: {event["error"]["code"] for event in node.events("trouble")}, lambda seen, code=code: code in seen, what=f"the node does not refuse the server: {node.text()}")
+                must(codes <= expected, str(codes))
+            finally:
+                other.close()
         world.server.start()
         world.reconnect()
         world.submit("after-old", "true").expect(0)

@@ -485,6 +485,7 @@ ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_submitter_and_node_are_denied_at_once_what_only_other_parties_may_do",
     "wp_codebox_cluster_not_set_up": f"{BUS}: submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up",
     "wp_codebox_cluster_server_too_old": f"{NATS}: test_server_that_is_too_old_unreachable_or_not_set_up_is_refused_with_its_own_code",
+    "wp_codebox_cluster_server_not_strict": f"{NATS}: test_every_party_refuses_a_server_that_is_not_strict",
     "wp_codebox_cluster_full": f"{BUS}: full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room",
     "wp_codebox_cluster_object_too_large": f"{BUS}: new_records_leave_room_for_changes_of_existing_records",
     "wp_codebox_cluster_conflict": f"{NATS}: test_setup_that_lowers_a_stream_limit_without_shrink_option_is_refused_and_changes_nothing",

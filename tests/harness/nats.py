@@ -92,7 +92,7 @@ class User:
 
 
 class Nats:
-    """One nats-server with its own directory. `settings` are members of its configuration."""
+    """One nats-server with its own directory. `settings` are members of its configuration, those of `jetstream` in addition to the usual ones; None removes one."""
 
     def __init__(self, program, name="single", settings=None, scheme="nats", host="127.0.0.1", prefix=()):
         self.program, self.name, self.scheme, self.host, self.prefix = program, name, scheme, host, prefix
@@ -113,8 +113,9 @@ class Nats:
         """Starts the process and waits for its port; a server that starts again keeps its port and its data."""
         for old in glob.glob(f"{self.directory}/*.ports"):
             os.unlink(old)
-        config = {"server_name": self.name, "host": self.host, "port": self.port, "ports_file_dir": self.directory,
-                  "jetstream": {"store_dir": f"{self.directory}/data", "max_file_store": 2 << 30}, **self.settings}
+        jetstream = {"store_dir": f"{self.directory}/data", "max_file_store": 2 << 30, "strict": True, **self.settings.get("jetstream", {})}
+        config = {"server_name": self.name, "host": self.host, "port": self.port, "ports_file_dir": self.directory, **self.settings,
+                  "jetstream": {name: value for name, value in jetstream.items() if value is not None}}
         path = f"{self.directory}/server.conf"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(config, file, indent=1)

@@ -63,6 +63,11 @@ pub enum BusError {
         /// Lowest version.
         needed: String,
     },
+    /// The server carries out requests with members that it does not know.
+    #[error(
+        "the message server is not strict: an account of it could remove the messages of others"
+    )]
+    ServerNotStrict,
     /// A stored value cannot be read; another program wrote it, or a version that is too new.
     #[error("{what} cannot be read: {detail}")]
     Unreadable {
@@ -86,6 +91,7 @@ impl BusError {
             Self::Denied { .. } => ErrorCode::ClusterDenied,
             Self::NotSetUp { .. } => ErrorCode::ClusterNotSetUp,
             Self::ServerTooOld { .. } => ErrorCode::ClusterServerTooOld,
+            Self::ServerNotStrict => ErrorCode::ClusterServerNotStrict,
             Self::Unreadable { .. } => ErrorCode::ClusterUnreadable,
         }
     }
@@ -108,6 +114,9 @@ impl BusError {
                 "run `wp-codebox cluster setup` once, with an account that may create streams",
             ),
             Self::ServerTooOld { .. } => body.hint("install a newer nats-server"),
+            Self::ServerNotStrict => body.hint(
+                "set \"strict: true\" in the block \"jetstream\" of the configuration of each nats-server, and restart it",
+            ),
             Self::TooLarge { .. } => body.hint(
                 "let the run have fewer or smaller files; `wp-codebox cluster setup --object-size` raises the limit for inputs and results",
             ),

@@ -297,6 +297,8 @@ codes! {
     ClusterNotConfigured = "wp_codebox_cluster_not_configured", Unavailable, 503, 125;
     /// The message server lacks functions that a cluster needs.
     ClusterServerTooOld = "wp_codebox_cluster_server_too_old", Unavailable, 503, 125;
+    /// The message server accepts requests with members that it does not know.
+    ClusterServerNotStrict = "wp_codebox_cluster_server_not_strict", Unavailable, 503, 125;
     /// A stream, bucket or disk of the message server is full.
     ClusterFull = "wp_codebox_cluster_full", Limit, 507, 125;
     /// An input or result is larger than the message server may store.

@@ -6,7 +6,7 @@
 //! subject of the account, past the user's permissions. Here only the operator creates consumers.
 
 use super::connection::{Connection, LIMIT, PAUSE, TRY};
-use super::failure::{ApiError, CallError, number};
+use super::failure::{CallError, Outcome, number, read};
 use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,11 +47,6 @@ pub(super) struct Publication {
     pub message_id: Option<String>,
     /// Number of the last message with this subject; 0 for none. Another number is a conflict.
     pub expected: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Outcome {
-    error: Option<ApiError>,
 }
 
 #[derive(Deserialize)]
@@ -144,7 +139,7 @@ impl Connection {
                 .exchange(subject, headers.clone(), payload.clone(), TRY.min(left))
                 .await;
             let outcome = match answered {
-                Ok(message) => read::<Outcome>(&message.payload)
+                Ok(message) => Outcome::read(&message.payload)
                     .map(|outcome| (message.payload, outcome.error)),
                 Err(error) => Err(CallError::Request(error)),
             };
@@ -273,10 +268,4 @@ impl Connection {
         let _: Value = self.call(&format!("STREAM.PURGE.{stream}"), &body).await?;
         Ok(())
     }
-}
-
-fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallError> {
-    serde_json::from_slice(answer).map_err(|error| CallError::Form {
-        detail: error.to_string(),
-    })
 }

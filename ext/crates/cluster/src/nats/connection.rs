@@ -3,10 +3,10 @@
 //! A thread of its own drives the connection, so the methods may block the thread that calls them.
 //! That thread must not belong to an asynchronous runtime.
 
-use super::failure::RequestError;
+use super::failure::{CallError, RequestError};
 use super::layout;
-use super::options::{Credentials, NatsOptions};
-use super::version;
+use super::options::{Credentials, NatsOptions, Party};
+use super::{strict, version};
 use crate::bus::BusError;
 use async_nats::connection::State;
 use async_nats::{
@@ -43,6 +43,8 @@ const FLUSH: Duration = Duration::from_secs(1);
 const REFUSALS: usize = 256;
 /// Number of times that a task yields, so that the other tasks of the connection run.
 const YIELDS: usize = 8;
+/// Value of [`Connection::checked`] before the first check.
+const UNCHECKED: u64 = u64::MAX;
 /// Number of messages that a subscription holds before the client drops further ones.
 const HELD: usize = 4096;
 
@@ -54,8 +56,10 @@ pub(super) struct Connection {
     losses: watch::Receiver<u64>,
     /// Texts of the errors that the server sends.
     refusals: broadcast::Sender<String>,
-    /// Number of losses at the time when the server's version was checked.
+    /// Number of losses at the time when the server was checked; [`UNCHECKED`] before the first time.
     checked: AtomicU64,
+    /// Party whose account the connection uses.
+    party: Party,
     /// Prefix of the subjects of replies.
     inbox: String,
     /// Whether the server has refused the subscription to replies.
@@ -85,7 +89,6 @@ impl Connection {
             is_deaf: Arc::clone(&is_deaf),
         };
         let client = runtime.block_on(connect(options, observer))?;
-        version::check(&client.server_info().version)?;
         let (stop, stopped) = oneshot::channel();
         let handle = runtime.handle().clone();
         let driven = client.clone();
@@ -93,17 +96,23 @@ impl Connection {
             .name("nats".to_owned())
             .spawn(move || drive(&runtime, &driven, stopped))
             .map_err(failed)?;
-        Ok(Self {
+        let connection = Self {
             client,
             runtime: handle,
             losses,
             refusals,
-            checked: AtomicU64::new(0),
+            checked: AtomicU64::new(UNCHECKED),
+            party: options.party.clone(),
             inbox,
             is_deaf,
             stop: Some(stop),
             thread: Some(thread),
-        })
+        };
+        let ready = connection.ready(Instant::now() + LIMIT);
+        connection
+            .block_on(ready)
+            .map_err(|error| error.into_bus(&options.shown()))?;
+        Ok(connection)
     }
 
     /// Runs a future to its end on the calling thread.
@@ -147,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is established, and checks the version of each new server.
+    /// Waits until the connection is established, and checks each new server.
     async fn ready(&self, deadline: Instant) -> Result<(), RequestError> {
         self.check_inbox()?;
         while self.client.connection_state() != State::Connected {
@@ -162,9 +171,36 @@ impl Connection {
         if self.checked.load(Ordering::SeqCst) != losses {
             version::check(&self.client.server_info().version)
                 .map_err(|error| RequestError::Bus { error })?;
+            self.check_strict(deadline).await?;
             self.checked.store(losses, Ordering::SeqCst);
         }
         Ok(())
+    }
+
+    /// Fails unless the server is strict, also if that remains unknown until the deadline.
+    async fn check_strict(&self, deadline: Instant) -> Result<(), RequestError> {
+        let subject = strict::subject(&self.party);
+        loop {
+            let request = Request::new().payload(Bytes::from_static(strict::REQUEST));
+            let until = deadline.min(Instant::now() + TRY);
+            let answered = self.sent(&subject, request, until).await;
+            let error = match answered.map_err(CallError::Request) {
+                Ok(message) => match strict::check(&message.payload) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            if !error.is_temporary() || Instant::now() + PAUSE >= deadline {
+                return Err(match error {
+                    CallError::Request(error) => error,
+                    error => RequestError::Bus {
+                        error: error.into_bus("the check of the server"),
+                    },
+                });
+            }
+            sleep(PAUSE).await;
+        }
     }
 
     /// Sends one request and returns the answer.
@@ -204,6 +240,16 @@ impl Connection {
     ) -> Result<Message, RequestError> {
         let deadline = Instant::now() + limit;
         self.ready(deadline).await?;
+        self.sent(subject, request, deadline).await
+    }
+
+    /// Sends a request to a server that may not be checked yet.
+    async fn sent(
+        &self,
+        subject: &str,
+        request: Request,
+        deadline: Instant,
+    ) -> Result<Message, RequestError> {
         let refusals = self.refusals.subscribe();
         let mut losses = self.losses.clone();
         losses.mark_unchanged();

@@ -2,6 +2,7 @@
 
 use crate::bus::BusError;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 /// Error of the server's interface for streams.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, thiserror::Error)]
@@ -18,6 +19,7 @@ pub(super) struct ApiError {
 /// Numbers of errors, from `errors.json` of the server.
 pub(super) mod number {
     pub const CONSUMER_NOT_FOUND: u32 = 10014;
+    pub const INVALID_JSON: u32 = 10025;
     pub const NO_MESSAGE: u32 = 10037;
     pub const NOT_ENABLED_FOR_ACCOUNT: u32 = 10039;
     pub const STREAM_NOT_FOUND: u32 = 10059;
@@ -124,6 +126,31 @@ pub(super) enum CallError {
         /// What is wrong with it.
         detail: String,
     },
+}
+
+impl From<BusError> for CallError {
+    fn from(error: BusError) -> Self {
+        Self::Request(RequestError::Bus { error })
+    }
+}
+
+/// The member of an answer that says whether a request failed.
+#[derive(Deserialize)]
+pub(super) struct Outcome {
+    pub error: Option<ApiError>,
+}
+
+impl Outcome {
+    pub(super) fn read(answer: &[u8]) -> Result<Self, CallError> {
+        read(answer)
+    }
+}
+
+/// Reads an answer of the server's interface for streams.
+pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, CallError> {
+    serde_json::from_slice(answer).map_err(|error| CallError::Form {
+        detail: error.to_string(),
+    })
 }
 
 impl CallError {

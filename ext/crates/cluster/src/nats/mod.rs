@@ -31,6 +31,7 @@ mod queues;
 mod records;
 mod secrets;
 mod setup;
+mod strict;
 mod version;
 mod watch;
 
@@ -70,7 +71,7 @@ impl NatsBus {
     ///
     /// # Errors
     /// [`BusError::Unreachable`] if no server answers within 10 s, [`BusError::Denied`] if it refuses the
-    /// credentials, [`BusError::ServerTooOld`].
+    /// credentials, [`BusError::ServerTooOld`], [`BusError::ServerNotStrict`].
     pub fn connect(options: &NatsOptions) -> Result<Self, BusError> {
         Ok(Self {
             connection: Arc::new(Connection::open(options)?),

@@ -2,28 +2,21 @@
 
 use crate::bus::BusError;
 
-/// Lowest version of the series 2.10.
-const LOWEST: [u32; 3] = [2, 10, 27];
-/// Lowest version of the series 2.11.
-const LOWEST_OF_2_11: [u32; 3] = [2, 11, 1];
+/// Lowest version. Series 2.10 has no strict servers, which [`super::strict`] demands.
+const LOWEST: [u32; 3] = [2, 11, 1];
 
 /// Refuses a server on which an account without rights on streams can destroy them (CVE-2025-30215,
-/// repaired in 2.10.27 and 2.11.1), because such a server would void the separation of submitters.
-/// The version decides; no function of the server is tried out.
+/// repaired in 2.11.1), because such a server would void the separation of submitters. The version
+/// decides; no function of the server is tried out.
 ///
 /// # Errors
 /// [`BusError::ServerTooOld`], also for a text that is no version.
 pub(super) fn check(found: &str) -> Result<(), BusError> {
-    let version = parse(found);
-    let lowest = match version {
-        Some([2, 11, _]) => LOWEST_OF_2_11,
-        Some(_) | None => LOWEST,
-    };
-    match version {
-        Some(version) if version >= lowest => Ok(()),
+    match parse(found) {
+        Some(version) if version >= LOWEST => Ok(()),
         Some(_) | None => Err(BusError::ServerTooOld {
             found: found.to_owned(),
-            needed: lowest.map(|number| number.to_string()).join("."),
+            needed: LOWEST.map(|number| number.to_string()).join("."),
         }),
     }
 }
@@ -45,32 +38,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_older_than_2_10_27_or_of_version_2_11_0_is_refused() {
-        for good in [
-            "2.10.27",
-            "2.10.28",
-            "2.11.1",
-            "2.12.0",
-            "2.12.0-RC.1",
-            "2.15.1",
-            "3.0.0",
-        ] {
+    fn server_older_than_2_11_1_is_refused() {
+        for good in ["2.11.1", "2.12.0", "2.12.0-RC.1", "2.15.1", "3.0.0"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for (bad, needed) in [
-            ("2.9.10", "2.10.27"),
-            ("2.10.26", "2.10.27"),
-            ("2.11.0", "2.11.1"),
-            ("1.4.1", "2.10.27"),
-            ("", "2.10.27"),
-            ("2.12", "2.10.27"),
-            ("2.12.0.1", "2.10.27"),
+        for bad in [
+            "2.9.10", "2.10.27", "2.11.0", "1.4.1", "", "2.12", "2.12.0.1",
         ] {
             assert_eq!(
                 check(bad),
                 Err(BusError::ServerTooOld {
                     found: bad.to_owned(),
-                    needed: needed.to_owned()
+                    needed: "2.11.1".to_owned()
                 })
             );
         }
