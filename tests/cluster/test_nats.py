@@ -161,26 +161,30 @@ def test_submitter_may_answer_a_request_once_and_not_at_all_without_allow_respon
 
 #: What a party may not do, with the account that shows that the attempt is well formed.
 REFUSED = {
-    "task of another submitter": ("blog", "publish", "tasks.default.high.shop", "shop"),
-    "record of another submitter": ("blog", "publish", "records.shop.run_0", "shop"),
-    "object of another submitter": ("blog", "publish", "objects.shop.layer.x.end", "shop"),
+    "task of another submitter": ("blog", "publish", "store.x.tasks.default.high.shop", "shop"),
+    "record of another submitter": ("blog", "publish", "store.x.records.shop.run_0", "shop"),
+    "object of another submitter": ("blog", "publish", "store.x.objects.shop.layer.x.end", "shop"),
     "event of a submitter": ("blog", "publish", "events.shop.run_0", "node"),
     "own event": ("shop", "publish", "events.shop.run_0", "node"),
     "announcement of a record": ("blog", "publish", "changes.shop.run_0", "operator"),
     "request for secrets": ("blog", "publish", "secrets.shop.run_0", "node"),
     "reply to another party": ("blog", "publish", "_INBOX_submitter_shop.x", "operator"),
     "reply to itself": ("blog", "publish", "_INBOX_submitter_blog.x", "operator"),
-    "heartbeat of another node": ("node", "publish", "hosts.other", "operator"),
+    "heartbeat of another node": ("node", "publish", "store.x.hosts.other", "operator"),
     "inbox of another submitter": ("blog", "subscribe", "_INBOX_submitter_shop.>", "shop"),
     "inbox of a node": ("blog", "subscribe", "_INBOX_node_node.>", "node"),
     "all inboxes": ("blog", "subscribe", "_INBOX_*.>", "operator"),
-    "tasks": ("blog", "subscribe", "tasks.*.*.*", "node"),
-    "own tasks": ("shop", "subscribe", "tasks.*.*.shop", "operator"),
+    "tasks": ("blog", "subscribe", "store.*.tasks.*.*.*", "node"),
+    "own tasks": ("shop", "subscribe", "store.*.tasks.*.*.shop", "operator"),
     "announcements of another submitter": ("blog", "subscribe", "changes.shop.*", "shop"),
     "events of another submitter": ("blog", "subscribe", "events.shop.*", "shop"),
     "secrets of another submitter": ("blog", "subscribe", "secrets.*.*", "operator"),
     "secrets, as a node": ("node", "subscribe", "secrets.*.*", "operator"),
     "everything": ("node", "subscribe", ">", "operator"),
+    "settings of the stream of heartbeats": ("blog", "publish", "$JS.API.STREAM.INFO.CODEBOX_HOSTS", "node"),
+    "settings of a stream of another submitter": ("blog", "publish", "$JS.API.STREAM.INFO.CODEBOX_R_shop", "shop"),
+    "queue of another submitter": ("blog", "publish", "$JS.API.CONSUMER.INFO.CODEBOX_T_shop.default_high", "shop"),
+    "reports of calls": ("blog", "subscribe", "$JS.EVENT.ADVISORY.>", "operator"),
 }
 
 
@@ -226,7 +230,7 @@ def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_can
     """The server sends its own answers even to a reply subject on which the requester may not publish. The permissions in `permissions.rs` rely on what this test shows."""
     with accounts.client("shop") as shop, accounts.client("blog") as blog:
         must(shop.subscribe("events.shop.*") == "", "shop may not read its own events")
-        must(blog.publish("records.blog.run_0", "forged", f"{blog.inbox}.1") == "", "blog may not write its own records")
+        must(blog.publish(blog.entry("records.blog.run_0"), "forged", f"{blog.inbox}.1") == "", "blog may not write its own records")
         body = json.dumps({"last_by_subj": "records.blog.run_0"})
         must(blog.publish("$JS.API.STREAM.MSG.GET.CODEBOX_R_blog", body, "events.shop.run_0") == "", "blog may not read its own records")
         arrived = json.loads(shop.message()[2])
@@ -237,6 +241,7 @@ def test_answer_of_the_server_can_arrive_at_another_party_but_stored_content_can
 
 #: Subjects of streams on which a submitter may not publish, with the stream and an account that may.
 FOREIGN = {
+    "task": ("tasks.default.high.shop", "CODEBOX_T_shop", "shop"),
     "record": ("records.shop.run_2", "CODEBOX_R_shop", "shop"),
     "object": ("objects.shop.layer.y.end", "CODEBOX_O_shop", "shop"),
     "heartbeat": ("hosts.node", "CODEBOX_HOSTS", "node"),
@@ -244,22 +249,47 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_answer_of_the_server_overwrites_what_another_party_stored_if_a_submitter_names_its_subject_as_reply_subject(accounts, what):
-    """A limit that docs/security/cluster.md states: a submitter can destroy what others stored, although it may not publish there. What it stores is an answer of the server."""
+def test_answer_of_the_server_replaces_nothing_of_another_party_because_its_stream_listens_on_an_unknown_subject(accounts, what):
+    """The server stores its answer where a stream listens for the reply subject of a request. A submitter can name only subjects that it knows."""
     subject, stream, owner = FOREIGN[what]
     with accounts.client(owner) as party, accounts.client("blog") as blog, accounts.client("operator") as operator:
         def stored():
             found = operator.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps({"last_by_subj": subject}))
-            return json.loads(base64.b64decode(found["message"]["data"]))
-        party.request(subject, json.dumps({"honest": 1}))
-        must(stored() == {"honest": 1}, "the value of the party was not stored")
-        must("Permissions Violation" in blog.publish(subject, "forged"), "blog may publish there")
-        must(stored() == {"honest": 1}, "a refused message was stored")
-        must(blog.publish("records.blog.run_2", "own", subject) == "", "blog may not write its own records")
-        poll_until(stored, lambda value: value != {"honest": 1}, what="the answer was not stored")
-        must(stored()["stream"] == "CODEBOX_R_blog", f"not an answer of the server: {stored()}")
-        # Remove the invalid heartbeat, which later tests of this server would find.
-        party.request(subject, "")
+            return found["message"]["seq"], json.loads(base64.b64decode(found["message"]["data"]))
+        entry, own = party.entry(subject), blog.entry("records.blog.run_2")
+        must("seq" in party.request(entry, json.dumps({"honest": 1})), "the party may not write")
+        number, value = stored()
+        must(value == {"honest": 1}, "the value of the party was not stored")
+        must("Permissions Violation" in blog.publish(entry, "forged"), "blog may publish there")
+        for reply in (subject, f"store.*.{subject}", "store.>", own.replace("records.blog.run_2", subject), f"store.{'0' * 32}.{subject}"):
+            must(blog.publish(own, "own", reply) == "", "blog may not write its own records")
+        # The server sends its answers in their order, so this control comes after them: an answer is stored where a stream listens.
+        must(blog.publish(own, "own", entry) == "", "blog may not write its own records")
+        last, value = poll_until(stored, lambda found: found[0] != number, what="positive control: the answer was not stored")
+        must(value["stream"] == "CODEBOX_R_blog", f"not an answer of the server: {value}")
+        must(last == number + 1, "another answer was stored, too")
+        must(operator.request(f"$JS.API.STREAM.PURGE.{stream}", json.dumps({"filter": subject}))["success"], "the rest cannot be removed")
+
+
+def test_nothing_that_a_submitter_may_read_contains_a_token_of_another_stream(accounts):
+    with accounts.client("node") as node, accounts.client("blog") as blog, accounts.client("shop") as shop, accounts.client("operator") as operator:
+        heartbeat = node.entry("hosts.node")
+        must("seq" in node.request(heartbeat, "{}"), "the heartbeat was not stored")
+        must("seq" in shop.request(shop.entry("records.shop.run_3"), "{}"), "the record was not stored")
+        must(blog.subscribe("changes.blog.*") == "", "blog may not read announcements of its records")
+        own = blog.entry("records.blog.run_3")
+        must(blog.publish(own, "{}") == "", "blog may not write its own records")
+        read = [" ".join(map(str, blog.message())), blog.publish(heartbeat.replace(heartbeat.split(".")[1], "x"), "{}")]
+        for stream in ("CODEBOX_T_blog", "CODEBOX_R_blog", "CODEBOX_O_blog"):
+            read.append(blog.request(f"$JS.API.STREAM.INFO.{stream}", json.dumps({"subjects_filter": ">"})))
+        for body in ({"seq": 1, "next_by_subj": ">"}, {"last_by_subj": "hosts.*"}, {"seq": 0}, {"unknown": 1}):
+            read += [blog.request(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(body)) for stream in ("CODEBOX_HOSTS", "CODEBOX_R_blog", "CODEBOX_O_blog")]
+        read.append(blog.request("$JS.API.CONSUMER.INFO.CODEBOX_T_blog.default_high"))
+        read = json.dumps(read)
+        must('"hosts.node"' in read and own.split(".")[1] in read, "positive control: the answers have no subjects of streams")
+        for subject in ("hosts.node", "records.shop.x", "objects.shop.x", "tasks.default.high.shop"):
+            must(operator.entry(subject).split(".")[1] not in read, f"a submitter can read on which subject {subject} is expected")
+        operator.request("$JS.API.STREAM.PURGE.CODEBOX_HOSTS")
 
 
 def test_every_party_refuses_a_server_that_is_not_strict(bench, environment, program):
@@ -317,11 +347,24 @@ def test_strict_server_does_not_execute_its_own_answer_as_a_call_that_removes_me
             one.close()
 
 
+def test_node_can_empty_a_stream_by_an_answer_without_content_and_a_submitter_may_not_cause_such_an_answer(accounts):
+    """A limit that docs/security/cluster.md states: a call without content is valid on every server, and the answer for an empty queue has no content."""
+    empty_queue = "$JS.API.CONSUMER.MSG.NEXT.CODEBOX_T_blog.default_low", '{"batch":1,"no_wait":true}', "$JS.API.STREAM.PURGE.SCRATCH"
+    with accounts.client("node") as node, accounts.client("blog") as blog, accounts.client("operator") as operator:
+        operator.request("$JS.API.STREAM.CREATE.SCRATCH", json.dumps({"name": "SCRATCH", "subjects": ["scratch"], "max_bytes": 1024}))
+        must("seq" in operator.request("scratch", "x"), "the message was not stored")
+        must("Permissions Violation" in blog.publish(*empty_queue), "a submitter may take messages")
+        must("Permissions Violation" in node.publish("$JS.API.STREAM.PURGE.SCRATCH"), "a node may remove messages")
+        must(node.publish(*empty_queue) == "", "a node may not take messages")
+        poll_until(lambda: operator.request("$JS.API.STREAM.INFO.SCRATCH")["state"]["messages"] == 0, what="the answer was not executed; correct the documentation")
+        operator.request("$JS.API.STREAM.DELETE.SCRATCH")
+
+
 def test_announcement_of_a_record_has_no_reply_subject(accounts):
     """A party may publish on the reply subject of each message that it receives. If announcements repeated the reply subject of the record's message, which the party chooses, it could publish on any subject."""
     with accounts.client("shop") as shop:
         must(shop.subscribe("changes.shop.*") == "", "shop may not read announcements of its records")
-        must(shop.publish("records.shop.run_1", "{}", "events.blog.run_0") == "", "shop may not write its own records")
+        must(shop.publish(shop.entry("records.shop.run_1"), "{}", "events.blog.run_0") == "", "shop may not write its own records")
         subject, reply, _ = shop.message()
         must((subject, reply) == ("changes.shop.run_1", ""), f"{subject} {reply}")
         must("Permissions Violation" in shop.publish("events.blog.run_0", "forged"), "the reply subject became a permission")
@@ -344,6 +387,42 @@ def test_setup_creates_streams_once_and_keeps_those_that_a_later_setup_does_not_
     must("CODEBOX_T_two/gpu_high" in other["created"] and "CODEBOX_T_one/default_high" in other["kept"], str(other))
     raised = set_up(bench, server, "--submitter", "one", "--record-space", "8").expect(0).json
     must(raised["updated"] == ["CODEBOX_R_one"], str(raised))
+
+
+def test_setup_gives_streams_of_an_earlier_version_a_token_and_keeps_their_messages_and_later_setups_keep_the_token(bench, program):
+    stored = {"tasks.default.high.one": "T_one", "records.one.run_1": "R_one", "objects.one.task.x.end": "O_one", "hosts.node": "HOSTS"}
+    plain = {"T_one": "tasks.*.*.one", "R_one": "records.one.*", "O_one": "objects.one.>", "HOSTS": "hosts.*"}
+    one = Nats(program, "earlier").start()
+    try:
+        set_up(bench, one, "--submitter", "one").expect(0)
+        with Client(one) as client:
+            def config(stream):
+                return client.request(f"$JS.API.STREAM.INFO.CODEBOX_{stream}")["config"]
+            for stream, subjects in plain.items():
+                earlier = {name: value for name, value in config(stream).items() if name != "subject_transform"}
+                answer = client.request(f"$JS.API.STREAM.UPDATE.CODEBOX_{stream}", json.dumps({**earlier, "subjects": [subjects]}))
+                must("error" not in answer, str(answer))
+            for subject in stored:
+                must(client.request(subject, "before")["seq"] == 1, f"{subject} was not stored")
+            updated = set_up(bench, one, "--submitter", "one").expect(0).json
+            must(sorted(updated["updated"]) == sorted(f"CODEBOX_{stream}" for stream in plain) and not updated["created"], str(updated))
+            tokens = {subject: client.entry(subject) for subject in stored}
+            must(len({entry.split(".")[1] for entry in tokens.values()}) == 4, str(tokens))
+            for subject, stream in stored.items():
+                def last(subject=subject, stream=stream):
+                    message = client.request(f"$JS.API.STREAM.MSG.GET.CODEBOX_{stream}", json.dumps({"last_by_subj": subject}))["message"]
+                    return message["seq"], base64.b64decode(message["data"])
+                must(last() == (1, b"before"), f"{subject}: {last()}")
+                must(client.publish(subject, "plain", f"{client.inbox}.1") == "", "the operator may not publish")
+                must(client.request(tokens[subject], "after")["seq"] == 2, f"{subject} without a token was stored, or with a token was not")
+                must(last() == (2, b"after"), f"{subject}: {last()}")
+            waiting = client.request("$JS.API.CONSUMER.INFO.CODEBOX_T_one.default_high")["num_pending"]
+            must(waiting == 2, f"{waiting} messages wait in the queue")
+            again = set_up(bench, one, "--submitter", "one").expect(0).json
+            must(not again["created"] and not again["updated"], str(again))
+            must(tokens == {subject: client.entry(subject) for subject in stored}, "the tokens changed")
+    finally:
+        one.close()
 
 
 def test_setup_that_lowers_a_stream_limit_without_shrink_option_is_refused_and_changes_nothing(bench, server):

@@ -16,6 +16,7 @@ from .processes import sockets
 
 class Fault:
     """What happens at one message. `subject` and `content` are regular expressions; `down` selects messages from the server.
+    The subject of a message to a stream is the one under which the stream stores it.
 
     `arrives`: a message to the server still gets there, but the answer to it does not come back. `then`: `kill` the party; `cut` the connection
     and keep it silent until `Proxy.heal`; the number of seconds for which connections are closed and refused; or a function, after which the
@@ -29,6 +30,7 @@ class Fault:
     def matches(self, down, subject, reply, body):
         # A message from a consumer has the subject under which it was stored; only its reply subject names the consumer.
         name = reply if down else subject
+        name = re.sub(r"^store\.[0-9a-f]{32}\.", "", name)
         return self.down == down and self.subject.fullmatch(name) and self.content.search(body)
 
 

@@ -248,6 +248,13 @@ class Client:
     def publish(self, subject, body="", reply=""):
         return self.attempt(f"PUB {subject} {reply + ' ' if reply else ''}{len(body)}\r\n{body}\r\n")
 
+    def entry(self, subject):
+        """Returns the subject on which a stream listens for what it stores under `subject`. The account must have the right to read the settings of the stream."""
+        kind, *parts = subject.split(".")
+        stream = {"hosts": "HOSTS", "tasks": f"T_{parts[-1]}", "records": f"R_{parts[0]}", "objects": f"O_{parts[0]}"}[kind]
+        listens = self.request(f"$JS.API.STREAM.INFO.CODEBOX_{stream}")["config"]["subjects"][0]
+        return ".".join([*listens.split(".")[:2], subject])
+
     def subscribe(self, subject):
         self.ids += 1
         return self.attempt(f"SUB {subject} {self.ids}\r\n")

@@ -73,9 +73,9 @@ class Streams:
         return {name[:-4] for name in names if name.startswith(prefix) and name.endswith(".end")}
 
     def store(self, subject, body):
-        """Stores a message in the stream of its subject and returns the server's answer."""
+        """Stores a message under a subject of a stream and returns the server's answer."""
         with self.lock:
-            return self.client.request(subject, body)
+            return self.client.request(self.client.entry(subject), body)
 
     def answer_wait(self, seconds):
         """Changes the time after which the server delivers an unanswered message again. A setup uses 60 seconds."""

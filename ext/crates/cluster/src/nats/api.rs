@@ -6,7 +6,9 @@
 //! subject of the account, past the user's permissions. Here only the operator creates consumers.
 
 use super::connection::{Connection, LIMIT, PAUSE, TRY};
-use super::failure::{CallError, Outcome, number, read};
+use super::failure::{CallError, Outcome, RequestError, number, read};
+use super::tokens::Token;
+use crate::bus::BusError;
 use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +41,7 @@ pub(super) struct Stored {
 pub(super) struct Publication {
     /// Stream that must store it.
     pub stream: String,
-    /// Subject.
+    /// Subject under which the stream stores it.
     pub subject: String,
     /// Content.
     pub payload: Bytes,
@@ -96,6 +98,8 @@ impl Connection {
 
     /// Like [`Self::publish`]; an error comes with whether an earlier try may have stored the message.
     pub(super) async fn publish_at(&self, message: Publication) -> Result<u64, (CallError, bool)> {
+        let stream = message.stream.clone();
+        let token = self.token(&stream).await.map_err(|error| (error, false))?;
         let mut headers = HeaderMap::new();
         headers.insert(EXPECTED_STREAM, message.stream);
         if let Some(id) = message.message_id {
@@ -105,11 +109,34 @@ impl Connection {
             headers.insert(EXPECTED_REVISION, expected.to_string());
         }
         let answered = self
-            .try_again(&message.subject, Some(headers), message.payload)
-            .await?;
-        let (answer, repeated) = answered;
+            .try_again(
+                &token.subject(&message.subject),
+                Some(headers),
+                message.payload,
+            )
+            .await;
+        if let Err((CallError::Request(RequestError::NoResponder), _)) = answered {
+            // The operator may have created the stream again, with another token.
+            self.tokens().remove(&stream);
+        }
+        let (answer, repeated) = answered?;
         let acknowledgement: Acknowledgement = read(&answer).map_err(|error| (error, repeated))?;
         Ok(acknowledgement.seq)
+    }
+
+    /// Returns the token of a stream.
+    async fn token(&self, stream: &str) -> Result<Token, CallError> {
+        if let Some(known) = self.tokens().get(stream) {
+            return Ok(known.clone());
+        }
+        let info: Value = self
+            .call(&format!("STREAM.INFO.{stream}"), &Value::Null)
+            .await?;
+        let token = Token::of(&info["config"]["subjects"]).ok_or_else(|| BusError::NotSetUp {
+            detail: format!("{stream} has the form of an earlier version"),
+        })?;
+        self.tokens().insert(stream.to_owned(), token.clone());
+        Ok(token)
     }
 
     async fn repeat(
@@ -139,8 +166,9 @@ impl Connection {
                 .exchange(subject, headers.clone(), payload.clone(), TRY.min(left))
                 .await;
             let outcome = match answered {
-                Ok(message) => Outcome::read(&message.payload)
-                    .map(|outcome| (message.payload, outcome.error)),
+                Ok(message) => {
+                    Outcome::read(&message.payload).map(|outcome| (message.payload, outcome.error))
+                }
                 Err(error) => Err(CallError::Request(error)),
             };
             let error = match outcome {

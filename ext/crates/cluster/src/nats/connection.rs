@@ -4,8 +4,8 @@
 //! That thread must not belong to an asynchronous runtime.
 
 use super::failure::{CallError, RequestError};
-use super::layout;
 use super::options::{Credentials, NatsOptions, Party};
+use super::tokens::{self, Token};
 use super::{strict, version};
 use crate::bus::BusError;
 use async_nats::connection::State;
@@ -15,9 +15,10 @@ use async_nats::{
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use std::collections::HashMap;
 use std::future::{Future, pending};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -60,6 +61,8 @@ pub(super) struct Connection {
     checked: AtomicU64,
     /// Party whose account the connection uses.
     party: Party,
+    /// Tokens of the streams to which this connection has published.
+    tokens: Mutex<HashMap<String, Token>>,
     /// Prefix of the subjects of replies.
     inbox: String,
     /// Whether the server has refused the subscription to replies.
@@ -103,6 +106,7 @@ impl Connection {
             refusals,
             checked: AtomicU64::new(UNCHECKED),
             party: options.party.clone(),
+            tokens: Mutex::default(),
             inbox,
             is_deaf,
             stop: Some(stop),
@@ -135,6 +139,11 @@ impl Connection {
 
     pub(super) fn client(&self) -> &Client {
         &self.client
+    }
+
+    pub(super) fn tokens(&self) -> MutexGuard<'_, HashMap<String, Token>> {
+        // A thread that panicked with the lock leaves a valid map: it is a cache.
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a receiver that changes when the connection is lost.
@@ -259,7 +268,8 @@ impl Connection {
             answered = self.client.send_request(subject.to_owned(), request) => answered,
             () = refused(refusals, subject, &self.inbox) => {
                 self.check_inbox()?;
-                return Err(RequestError::Denied { action: format!("publish to {subject}") });
+                let action = format!("publish to {}", tokens::shown(subject));
+                return Err(RequestError::Denied { action });
             }
             _ = losses.changed() => {
                 let detail = "the connection was lost before the answer came".to_owned();
@@ -312,7 +322,7 @@ impl Connection {
         })?;
         // The server handles the lines of a connection in their order, so a refusal of the
         // subscription comes before the answer to this request. Each party may send this request.
-        let request = format!("$JS.API.STREAM.INFO.{}", layout::HOSTS);
+        let request = strict::subject(&self.party);
         tokio::select! {
             biased;
             () = refused(refusals, subject, &self.inbox) => {

@@ -22,6 +22,8 @@ pub(super) mod number {
     pub const INVALID_JSON: u32 = 10025;
     pub const NO_MESSAGE: u32 = 10037;
     pub const NOT_ENABLED_FOR_ACCOUNT: u32 = 10039;
+    /// A stream with this name and other settings exists.
+    pub const STREAM_NAME_IN_USE: u32 = 10058;
     pub const STREAM_NOT_FOUND: u32 = 10059;
     pub const WRONG_LAST_SEQUENCE: u32 = 10071;
     pub const NOT_ENABLED: u32 = 10076;
@@ -49,9 +51,9 @@ impl ApiError {
             | number::CONSUMER_NOT_FOUND
             | number::NOT_ENABLED
             | number::NOT_ENABLED_FOR_ACCOUNT => BusError::NotSetUp { detail },
-            number::WRONG_LAST_SEQUENCE | number::WRONG_LAST_SEQUENCE_IN_FLIGHT => {
-                BusError::Changed
-            }
+            number::WRONG_LAST_SEQUENCE
+            | number::WRONG_LAST_SEQUENCE_IN_FLIGHT
+            | number::STREAM_NAME_IN_USE => BusError::Changed,
             number::STORE_FAILED => BusError::Full { detail },
             code if number::NO_ROOM.contains(&code) => BusError::Full { detail },
             _ => BusError::Unreachable { detail },
@@ -209,6 +211,7 @@ mod tests {
         assert_eq!(of(10014), "wp_codebox_cluster_not_set_up");
         assert_eq!(of(10071), "wp_codebox_cluster_conflict");
         assert_eq!(of(10164), "wp_codebox_cluster_conflict");
+        assert_eq!(of(10058), "wp_codebox_cluster_conflict");
         assert_eq!(of(10077), "wp_codebox_cluster_full");
         assert_eq!(of(10047), "wp_codebox_cluster_full");
         assert_eq!(of(1), "wp_codebox_cluster_unreachable");

@@ -12,7 +12,7 @@ use wp_codebox_contracts::RunId;
 
 /// Stream of heartbeats, one message per node.
 pub(super) const HOSTS: &str = "CODEBOX_HOSTS";
-/// Subjects of all messages of tasks; a node subscribes to them as a hint that a message has come.
+/// Subjects of all messages of tasks.
 pub(super) const TASK_SUBJECTS: &str = "tasks.*.*.*";
 /// Subjects of [`HOSTS`].
 pub(super) const HOST_SUBJECTS: &str = "hosts.*";

@@ -1,11 +1,13 @@
 //! The message server: NATS JetStream.
 //!
-//! | stream | subjects | what it has |
+//! | stream | subjects of stored messages | what it has |
 //! |---|---|---|
 //! | `CODEBOX_T_<submitter>` | `tasks.<capability>.<priority>.<submitter>` | messages with keys of runs; a work queue |
 //! | `CODEBOX_R_<submitter>` | `records.<submitter>.<run>` | records of runs |
 //! | `CODEBOX_O_<submitter>` | `objects.<submitter>.<name>.…` | task documents, layers, results |
 //! | `CODEBOX_HOSTS` | `hosts.<node>` | heartbeats |
+//!
+//! Streams listen on these subjects with a random token before them (`tokens.rs`).
 //!
 //! Without a stream: requests on `secrets.<submitter>.<run>`, events on `events.<submitter>.<run>`, and
 //! the server's announcements of stored records on `changes.<submitter>.<run>`.
@@ -32,6 +34,7 @@ mod records;
 mod secrets;
 mod setup;
 mod strict;
+mod tokens;
 mod version;
 mod watch;
 

@@ -5,14 +5,16 @@
 //! - Its answers go to the subject that a request names for replies, whatever the requester may publish.
 //!   Each party can therefore let the JSON of an answer arrive at the others, so every reader checks
 //!   form and origin of a message, and announcements of records are hints only. Consumers and direct
-//!   reads deliver the bare content of messages, so only the operator has these.
+//!   reads deliver the bare content of messages, so only the operator has these. Streams listen on
+//!   subjects with a token (`tokens.rs`), so a submitter gets no right to read the settings of a
+//!   stream that others write.
 //! - With `allow_responses`, a party needs no right of its own to send one message in reply to each
 //!   request that it received, to the subject that the request names. A party may therefore publish
 //!   to none of the subjects to which it subscribes: otherwise it could send itself a request, and
 //!   so reply to any subject.
 
-use super::layout;
 use super::options::Party;
+use super::{layout, tokens};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -56,10 +58,10 @@ pub fn permissions(party: &Party) -> Permissions {
         Party::Node(node) => Permissions {
             publish: vec![
                 // A node writes records and results of all submitters, and replaces lost messages.
-                "records.*.*".to_owned(),
-                "objects.*.result.>".to_owned(),
-                layout::TASK_SUBJECTS.to_owned(),
-                layout::host(node),
+                tokens::any("records.*.*"),
+                tokens::any("objects.*.result.>"),
+                tokens::any(layout::TASK_SUBJECTS),
+                tokens::any(&layout::host(node)),
                 "events.*.*".to_owned(),
                 "secrets.*.*".to_owned(),
                 "$JS.API.STREAM.NAMES".to_owned(),
@@ -70,7 +72,7 @@ pub fn permissions(party: &Party) -> Permissions {
                 api("CONSUMER.MSG.NEXT", "*.*"),
                 "$JS.ACK.>".to_owned(),
             ],
-            subscribe: vec![inbox, layout::TASK_SUBJECTS.to_owned()],
+            subscribe: vec![inbox, tokens::any(layout::TASK_SUBJECTS)],
             answers: false,
         },
         Party::Submitter(name) => {
@@ -78,12 +80,12 @@ pub fn permissions(party: &Party) -> Permissions {
             let objects = layout::objects_stream(name);
             let tasks = layout::tasks_stream(name);
             let publish = vec![
-                layout::tasks(name),
-                layout::records(name),
-                layout::object(name, ">"),
+                tokens::any(&layout::tasks(name)),
+                tokens::any(&layout::records(name)),
+                tokens::any(&layout::object(name, ">")),
+                api("STREAM.INFO", &tasks),
                 api("STREAM.INFO", &records),
                 api("STREAM.INFO", &objects),
-                api("STREAM.INFO", layout::HOSTS),
                 api("STREAM.MSG.GET", &records),
                 api("STREAM.MSG.GET", &objects),
                 api("STREAM.MSG.GET", layout::HOSTS),
@@ -182,7 +184,37 @@ mod tests {
             }
         }
         let own = &node("n1").publish;
-        assert!(own.contains(&"hosts.n1".to_owned()));
-        assert!(!own.iter().any(|pattern| overlap(pattern, "hosts.n2")));
+        assert!(own.contains(&"store.*.hosts.n1".to_owned()));
+        assert!(
+            !own.iter()
+                .any(|pattern| overlap(pattern, "store.x.hosts.n2"))
+        );
+    }
+
+    #[test]
+    fn submitter_may_read_the_settings_of_its_own_streams_only() {
+        let shop = submitter("shop").publish;
+        let may_read = |stream: &str| {
+            let call = format!("$JS.API.STREAM.INFO.{stream}");
+            shop.iter().any(|pattern| overlap(pattern, &call))
+        };
+        for own in ["CODEBOX_T_shop", "CODEBOX_R_shop", "CODEBOX_O_shop"] {
+            assert!(may_read(own), "{own}");
+        }
+        for other in [
+            layout::HOSTS,
+            "CODEBOX_T_blog",
+            "CODEBOX_R_blog",
+            "CODEBOX_O_blog",
+        ] {
+            assert!(!may_read(other), "{other}");
+        }
+        for list in ["STREAM.NAMES", "STREAM.LIST", "INFO"] {
+            let call = format!("$JS.API.{list}");
+            assert!(
+                !shop.iter().any(|pattern| overlap(pattern, &call)),
+                "{list}"
+            );
+        }
     }
 }

@@ -85,7 +85,9 @@ pub(super) struct Part {
     pub update: String,
     /// Stream of a consumer.
     pub stream: Option<String>,
-    /// Settings.
+    /// Subjects under which a stream stores messages; `None` for a consumer.
+    pub subjects: Option<String>,
+    /// Settings, for a stream without those that its token determines.
     pub config: Map<String, Value>,
     /// Settings that are bounds: they may become higher, but lower only with [`Shrink::Allow`].
     pub bounds: &'static [&'static str],
@@ -99,8 +101,9 @@ pub(super) fn parts(wanted: &Setup) -> Vec<Part> {
     let mut parts = vec![stream(
         wanted,
         layout::HOSTS,
+        layout::HOST_SUBJECTS,
         json!({
-            "subjects": [layout::HOST_SUBJECTS], "retention": "limits",
+            "retention": "limits",
             "max_msgs_per_subject": 1, "max_age": HOST_AGE,
             "max_bytes": 16 << 20, "max_msg_size": records::LARGEST_HOST + 1024,
         }),
@@ -109,8 +112,9 @@ pub(super) fn parts(wanted: &Setup) -> Vec<Part> {
         parts.push(stream(
             wanted,
             &layout::tasks_stream(submitter),
+            &layout::tasks(submitter),
             json!({
-                "subjects": [layout::tasks(submitter)], "retention": "workqueue",
+                "retention": "workqueue",
                 "max_msgs_per_subject": limits.queue_messages, "discard_new_per_subject": true,
                 "max_bytes": limits.task_bytes, "max_msg_size": LARGEST_MESSAGE,
             }),
@@ -119,8 +123,9 @@ pub(super) fn parts(wanted: &Setup) -> Vec<Part> {
         parts.push(stream(
             wanted,
             &layout::records_stream(submitter),
+            &records,
             json!({
-                "subjects": [records], "retention": "limits",
+                "retention": "limits",
                 "max_msgs_per_subject": 1, "max_bytes": limits.record_bytes,
                 "max_msg_size": records::LARGEST_RECORD + 1024,
                 "republish": {
@@ -133,8 +138,9 @@ pub(super) fn parts(wanted: &Setup) -> Vec<Part> {
         parts.push(stream(
             wanted,
             &layout::objects_stream(submitter),
+            &layout::object(submitter, ">"),
             json!({
-                "subjects": [layout::object(submitter, ">")], "retention": "limits",
+                "retention": "limits",
                 "max_msgs_per_subject": 1, "max_bytes": limits.objects_bytes,
                 "max_msg_size": PART + OVERHEAD,
                 "metadata": {OBJECT_LIMIT: limits.object_bytes.to_string()},
@@ -165,7 +171,7 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn stream(wanted: &Setup, name: &str, settings: Value) -> Part {
+fn stream(wanted: &Setup, name: &str, subjects: &str, settings: Value) -> Part {
     let mut config = object(json!({
         "name": name, "storage": "file", "num_replicas": wanted.replicas, "discard": "new",
         "duplicate_window": DUPLICATES, "allow_direct": false, "allow_rollup_hdrs": false,
@@ -177,6 +183,7 @@ fn stream(wanted: &Setup, name: &str, settings: Value) -> Part {
         create: format!("STREAM.CREATE.{name}"),
         update: format!("STREAM.UPDATE.{name}"),
         stream: None,
+        subjects: Some(subjects.to_owned()),
         config,
         bounds: &[
             "num_replicas",
@@ -199,6 +206,7 @@ fn consumer(wanted: &Setup, queue: &Queue) -> Part {
         update: create.clone(),
         create,
         stream: Some(tasks),
+        subjects: None,
         config: object(json!({
             "name": name, "durable_name": name, "filter_subject": filter,
             "ack_policy": "explicit", "ack_wait": answer_wait, "max_deliver": -1,

@@ -3,7 +3,7 @@
 use super::api::Publication;
 use super::connection::{Connection, LIMIT, TRY, Task};
 use super::failure::{CallError, RequestError};
-use super::layout;
+use super::{layout, tokens};
 use crate::bus::{BusError, Delivery};
 use crate::names::{Queue, RunKey};
 use async_nats::{StatusCode, Subscriber};
@@ -69,7 +69,7 @@ pub(super) async fn unanswered(connection: &Connection, queue: &Queue) -> Result
 /// Returns the queues that are set up.
 pub(super) async fn list(connection: &Connection) -> Result<Vec<Queue>, BusError> {
     let streams = connection
-        .names("STREAM.NAMES", "streams", json!({"subject": "tasks.>"}))
+        .names("STREAM.NAMES", "streams", json!({}))
         .await
         .map_err(|error| error.into_bus("the list of streams"))?;
     let mut queues = Vec::new();
@@ -220,8 +220,9 @@ pub(super) struct Hints {
 
 impl Hints {
     pub(super) fn open(connection: &Arc<Connection>) -> Result<Self, BusError> {
-        let subscribed = connection.block_on(connection.subscribe(layout::TASK_SUBJECTS));
-        let subscriber = subscribed.map_err(|error| error.into_bus(layout::TASK_SUBJECTS))?;
+        let subjects = tokens::any(layout::TASK_SUBJECTS);
+        let subscribed = connection.block_on(connection.subscribe(&subjects));
+        let subscriber = subscribed.map_err(|error| error.into_bus(&subjects))?;
         let (sender, count) = watch::channel(0);
         let losses = connection.losses();
         Ok(Self {

@@ -2,7 +2,7 @@
 //! the stream the revision.
 
 use super::api::{Publication, Stored};
-use super::connection::Connection;
+use super::connection::{Connection, LIMIT};
 use super::failure::{CallError, number};
 use super::layout;
 use crate::bus::{BusError, Changed};
@@ -13,10 +13,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Largest record in bytes.
 pub(super) const LARGEST_RECORD: u64 = 64 * 1024;
@@ -328,27 +329,32 @@ async fn store_host(
         .map_err(|error| error.into_bus(layout::HOSTS))
 }
 
-/// Returns the heartbeats that can be read.
+/// Returns the heartbeats that can be read, by the names of their nodes. A submitter may not read the
+/// list of subjects, which comes with the token of the stream, so the messages are read in their
+/// order. A heartbeat that is replaced meanwhile is read again, because its number becomes higher.
 pub(super) async fn hosts(connection: &Connection) -> Result<Vec<Versioned<HostRecord>>, BusError> {
-    let failed = |error: CallError| error.into_bus(layout::HOSTS);
-    let subjects = connection
-        .subjects(layout::HOSTS, layout::HOST_SUBJECTS)
-        .await
-        .map_err(failed)?;
-    let mut all: Vec<Versioned<HostRecord>> = Vec::new();
-    for (subject, _) in subjects {
-        let last = connection.last(layout::HOSTS, &subject).await;
-        let Some(stored) = last.map_err(failed)? else {
-            continue;
+    let deadline = Instant::now() + LIMIT;
+    let mut latest: BTreeMap<String, Option<Versioned<HostRecord>>> = BTreeMap::new();
+    let mut from = 1;
+    loop {
+        let next = connection.next(layout::HOSTS, layout::HOST_SUBJECTS, from);
+        let next = next.await.map_err(|error| error.into_bus(layout::HOSTS))?;
+        let Some(stored) = next else {
+            return Ok(latest.into_values().flatten().collect());
         };
+        if Instant::now() > deadline {
+            return Err(BusError::Unreachable {
+                detail: "new heartbeats come faster than the server returns them".to_owned(),
+            });
+        }
         let read: Result<Versioned<HostRecord>, _> = value("a heartbeat", &stored);
-        all.extend(
-            read.ok()
-                .filter(|host| layout::host(&host.value.claimant.node) == subject),
-        );
+        let is_own = |host: &Versioned<HostRecord>| {
+            layout::host(&host.value.claimant.node) == stored.subject
+        };
+        from = stored.sequence + 1;
+        let read = read.ok().filter(is_own);
+        latest.insert(stored.subject, read);
     }
-    all.sort_by(|a, b| a.value.claimant.node.cmp(&b.value.claimant.node));
-    Ok(all)
 }
 
 fn encoded(name: &str, value: &impl serde::Serialize, limit: u64) -> Result<Bytes, BusError> {

@@ -5,6 +5,7 @@ use super::failure::{CallError, number};
 use super::objects::{OBJECT_LIMIT, PART};
 use super::options::NatsOptions;
 use super::plan::{Limits, OVERHEAD, Part, Setup, Shrink, parts};
+use super::tokens::Token;
 use super::{layout, records};
 use crate::bus::BusError;
 use serde::Serialize;
@@ -39,6 +40,12 @@ pub enum SetupError {
         /// Stream, setting, present and wanted value of each.
         differences: Vec<String>,
     },
+    /// The kernel gives no random bytes for the subjects of streams.
+    #[error("the setup needs random bytes, which the kernel does not give: {detail}")]
+    Random {
+        /// Error of the kernel.
+        detail: String,
+    },
     /// The server failed.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -51,6 +58,7 @@ impl SetupError {
         match self {
             Self::Invalid { .. } => ErrorCode::InputInvalid,
             Self::Shrinks { .. } => ErrorCode::ClusterConflict,
+            Self::Random { .. } => ErrorCode::Internal,
             Self::Bus(error) => error.code(),
         }
     }
@@ -63,6 +71,7 @@ impl SetupError {
                 .hint("correct the options; `wp-codebox cluster setup --help` describes them"),
             Self::Shrinks { .. } => ErrorBody::new(self.code(), self.to_string())
                 .hint("give at least the present limits, or allow lower ones with --shrink, which does not change fixed settings"),
+            Self::Random { .. } => ErrorBody::new(self.code(), self.to_string()),
             Self::Bus(error) => error.body(),
         }
     }
@@ -84,7 +93,11 @@ pub fn setup(options: &NatsOptions, wanted: &Setup) -> Result<SetupReport, Setup
             ),
         });
     }
-    connection.block_on(apply(&connection, wanted))
+    match connection.block_on(apply(&connection, wanted)) {
+        // Another setup has created a stream meanwhile, with a token that this one must read.
+        Err(SetupError::Bus(BusError::Changed)) => connection.block_on(apply(&connection, wanted)),
+        applied => applied,
+    }
 }
 
 fn check(wanted: &Setup) -> Result<(), SetupError> {
@@ -136,8 +149,13 @@ async fn apply(connection: &Connection, wanted: &Setup) -> Result<SetupReport, S
     let mut report = SetupReport::default();
     let mut differences = Vec::new();
     let mut steps = Vec::new();
-    for part in parts(wanted) {
-        let step = match present(connection, &part).await? {
+    for mut part in parts(wanted) {
+        let present = present(connection, &part).await?;
+        if let Some(subjects) = &part.subjects {
+            let token = token(present.as_ref())?;
+            part.config.extend(token.settings(subjects));
+        }
+        let step = match present {
             None => Step::Create(part),
             Some(present) => compare(part, present, wanted.shrink, &mut differences),
         };
@@ -171,6 +189,18 @@ async fn apply(connection: &Connection, wanted: &Setup) -> Result<SetupReport, S
         list.push(part.shown);
     }
     Ok(report)
+}
+
+/// Returns the token of an existing stream, so that connected parties need not read it again, or a
+/// new one.
+fn token(present: Option<&Map<String, Value>>) -> Result<Token, SetupError> {
+    let found = present.and_then(|config| Token::of(config.get("subjects")?));
+    match found {
+        Some(token) => Ok(token),
+        None => Token::random().map_err(|error| SetupError::Random {
+            detail: error.to_string(),
+        }),
+    }
 }
 
 /// Returns the error of a request that creates or changes something.
