@@ -14,11 +14,14 @@ from .frames import SupervisorClient
 FLIPPER = """
 import os, sys
 link, *targets = sys.argv[1:]
-print(flush=True)
-while True:
+def turn():
     for target in targets:
         os.symlink(target, link + ".new")
         os.rename(link + ".new", link)
+turn()
+print(flush=True)
+while True:
+    turn()
 """
 
 
