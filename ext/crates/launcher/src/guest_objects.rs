@@ -270,7 +270,10 @@ mod tests {
         );
         assert_eq!(own().objects(0).areas, 0);
         let mut counter = own();
+        let before = counter.next;
         assert!(counter.count(1).is_some_and(|one| one.areas > 1));
+        assert!(counter.next > before);
+        counter.next = Instant::now() + LONGEST_PAUSE * 60;
         assert_eq!(counter.count(1), None);
     }
 }
