@@ -6,7 +6,6 @@
 //! visible in the guest. The parent-death signal ends the guest when the launcher ends.
 
 use crate::channel::{Channel, poll_retrying};
-
 use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::guest_objects::ObjectCounter;
 use crate::privileges;
