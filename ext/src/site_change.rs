@@ -12,7 +12,7 @@ use crate::state::State;
 use ext_php_rs::types::ZendCallable;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use wp_codebox_apply::{ApplyError, Journal};
+use wp_codebox_apply::{ApplyError, Journal, Listed};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply, SiteChangeMessage,
     SiteChangeRequest, SiteCommit, SiteId, SiteRollBack,
@@ -111,12 +111,14 @@ pub(crate) fn run(
     }
 }
 
-/// Returns the changes of this user on the site, newest first.
+/// Returns the changes of this user on the site, newest first. Fails if one cannot be read, because
+/// it may be the newest.
 pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure> {
     let Some(journal) = journal(settings, site)? else {
         return Ok(json!([]));
     };
-    let all = journal.list().map_err(|e| e.body())?;
+    let all = journal.list().and_then(Listed::complete);
+    let all = all.map_err(|e| e.body())?;
     let rows = all.iter().map(|change| {
         let mut row = json!(change);
         row["bytes"] = json!(journal.bytes(&change.id));
@@ -133,7 +135,7 @@ pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure>
     };
     let _claim = journal.claim().map_err(|e| e.body())?;
     let mut count = 0;
-    for change in journal.list().map_err(|e| e.body())? {
+    for change in journal.list().map_err(|e| e.body())?.changes {
         journal.remove(&change.id).map_err(|e| e.body())?;
         count += 1;
     }

@@ -1,6 +1,7 @@
 """Projects, home directories, archives and bundles that `wp-codebox` must refuse. Each refusal has a control that succeeds."""
 
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -351,3 +352,34 @@ def test_bundle_that_is_blocked_because_of_a_secret_is_not_applied(developer):
     developer.call("Leave no secret", "--agent-command", leave.replace("ghp_", "abc_"))
     developer.call("apply")
     developer.call("undo")
+
+
+def test_log_and_undo_name_a_change_whose_record_is_damaged_and_one_whose_directory_is_missing(developer):
+    developer.call(*GOAL)
+    change = json.loads(developer.call("apply", "--json").stdout)["change"]["id"]
+    done, = glob.glob(os.path.join(developer.home, ".local/state/wp-codebox/sites/*/applies/*/done", change))
+    record = os.path.join(done, "journal.json")
+    with open(record, encoding="utf-8") as file:
+        text = file.read()
+    with open(record, "w", encoding="utf-8") as file:
+        file.write(text[:100])
+    log = developer.call("log", check=None)
+    must(log.returncode != 0 and change in log.stderr and "restore it from a backup" in log.stderr, log.stdout + log.stderr)
+    must("Fix the greeting" in log.stdout, log.stdout)
+    refused(developer.call("undo", "--json", check=None), "wp_codebox_apply_failed", change, "wp-codebox undo CHANGE")
+    with open(record, "w", encoding="utf-8") as file:
+        file.write(text)
+    developer.call("log")
+    # The state of a change that was interrupted while it exchanged paths, and whose directory was then removed.
+    interrupted = os.path.join(os.path.dirname(os.path.dirname(done)), "open", change)
+    shutil.copytree(done, interrupted)
+    developer.own(interrupted)
+    os.rename(os.path.join(interrupted, "exchanged"), os.path.join(interrupted, "begin.json"))
+    with open(os.path.join(interrupted, "journal.json"), "w", encoding="utf-8") as file:
+        file.write(text.replace(developer.plugin, developer.plugin + "-removed"))
+    told = developer.call("log").stderr
+    must(f"the interrupted change {change} was put back, except in {developer.plugin}-removed" in told, told)
+    must("Warning" not in developer.call("log").stderr, "the warning is repeated")
+    developer.call("undo")
+    must(developer.read() == PLUGIN, developer.read())
+    shutil.rmtree(interrupted)

@@ -5,8 +5,8 @@ use serde_json::json;
 use wp_codebox_artifacts::Conflict;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Reason why changes were not applied or not undone. After every error except [`Self::Stuck`], the
-/// target is as it was before the call.
+/// Reason why changes were not applied or not undone. After every error except [`Self::Stuck`] and
+/// [`Self::Lost`], the target is as it was before the call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
@@ -46,6 +46,18 @@ pub enum ApplyError {
         /// Error number of the system call that failed.
         source: Errno,
     },
+    /// This user cannot give a new file the owner, group or attributes that it must have.
+    #[error(
+        "this user cannot give the new {path:?} to user {uid} and group {gid}, to which the old one or its directory belongs; nothing was changed"
+    )]
+    Ownership {
+        /// Path relative to the target.
+        path: String,
+        /// Id of the user.
+        uid: u32,
+        /// Id of the group.
+        gid: u32,
+    },
     /// A step failed and an earlier step could not be reversed. The journal still has all old
     /// contents.
     #[error(
@@ -58,6 +70,17 @@ pub enum ApplyError {
         path: String,
         /// Error number of the system call that failed.
         source: Errno,
+    },
+    /// Targets of an interrupted change are missing, or other directories are at their paths. In the
+    /// other targets, the change was put back.
+    #[error(
+        "the interrupted change {id} was put back, except in {}: the directory is missing, or another one is at its path", .targets.join(", ")
+    )]
+    Lost {
+        /// Id of the apply or undo.
+        id: String,
+        /// Host paths of the missing directories.
+        targets: Vec<String>,
     },
     /// The target is not a directory that can be opened.
     #[error(
@@ -109,7 +132,11 @@ impl ApplyError {
             Self::Busy { .. } => ErrorCode::Busy,
             Self::Conflict { .. } => ErrorCode::ApplyConflict,
             Self::Syntax { .. } => ErrorCode::ApplySyntaxInvalid,
-            Self::Io { .. } | Self::Stuck { .. } | Self::Journal { .. } => ErrorCode::ApplyFailed,
+            Self::Io { .. }
+            | Self::Ownership { .. }
+            | Self::Stuck { .. }
+            | Self::Lost { .. }
+            | Self::Journal { .. } => ErrorCode::ApplyFailed,
             Self::Target { .. } => ErrorCode::MountSourceInvalid,
             Self::NotFound { .. } => ErrorCode::ApplyNotFound,
             Self::Ambiguous { .. } => ErrorCode::ApprovedFilesInvalid,
@@ -150,6 +177,8 @@ impl ApplyError {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
+            Self::Ownership { .. } => body.hint("run the command as root, or as that user if it is a member of that group; or choose the other files"),
+            Self::Lost { .. } => body.hint("nothing is to be done if you removed the directory; otherwise restore it at its path, and the next apply, undo or log puts its files back; until `wp-codebox gc` removes the record by its age, it keeps their earlier contents"),
             Self::Syntax { .. } => body.hint("apply only the other files, or run the task again"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
                 Errno::NOSPC | Errno::DQUOT => body.hint(

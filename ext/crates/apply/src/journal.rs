@@ -1,12 +1,13 @@
 //! The journal of a user: applies changes, lists them, undoes them and finishes interrupted ones.
 
+use crate::document::{Phase, read, read_finished};
 use crate::error::{ApplyError, conflicts};
 use crate::names::{LeftOut, Names};
 use crate::path::{open_dir, shown, sync};
 use crate::plan::{Ground, Plan, Planned};
 use crate::record::{ApplyId, BundleReference, Record, SCHEMA, Target, is_file};
 use crate::steps::io;
-use crate::transaction::{Transaction, lock, read_finished};
+use crate::transaction::{Roots, Transaction, lock};
 use crate::undone::read_undone;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FlockOperation, Gid, Mode, Uid};
@@ -19,6 +20,8 @@ use wp_codebox_artifacts::{Conflict, Dir, MountChanges, remove_tree_in};
 
 /// Directory of transactions that are running or were interrupted.
 const OPEN: &str = "open";
+/// Prefix of the names of directories in [`OPEN`] whose files are being removed.
+const REMOVED: &str = "removed-";
 /// Directory of finished applies.
 const DONE: &str = "done";
 
@@ -70,6 +73,29 @@ pub struct AppliedChange {
     /// Host paths of `files`, in the same order.
     #[serde(skip)]
     pub paths: Vec<PathBuf>,
+}
+
+/// The changes in a journal.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Applied changes, newest first.
+    pub changes: Vec<AppliedChange>,
+    /// For each other change, why its record cannot be read. It may be newer than all of `changes`,
+    /// and may have changed any directory.
+    pub unreadable: Vec<ApplyError>,
+}
+
+impl Listed {
+    /// Returns all applied changes, newest first.
+    ///
+    /// # Errors
+    /// The first error of `unreadable`.
+    pub fn complete(self) -> Result<Vec<AppliedChange>, ApplyError> {
+        match self.unreadable.into_iter().next() {
+            None => Ok(self.changes),
+            Some(error) => Err(error),
+        }
+    }
 }
 
 /// Result of an undo.
@@ -174,11 +200,16 @@ impl Journal {
             record.targets.push(Target {
                 mount: target.mount.clone(),
                 path,
+                inode: None,
             });
         }
-        let roots = lock(&record)?;
+        let roots = lock(&record, &record.all_targets())?;
         let mut all = Plan::default();
-        for (index, (root, target)) in roots.iter().zip(&request.targets).enumerate() {
+        for (index, target) in request.targets.iter().enumerate() {
+            let root = roots.get(&index).ok_or_else(|| ApplyError::Target {
+                target: target.path.display().to_string(),
+                source: Errno::NOENT,
+            })?;
             let plan = Ground {
                 root: root.as_fd(),
                 target: index,
@@ -203,22 +234,29 @@ impl Journal {
     pub(crate) fn run(
         &self,
         record: Record,
-        roots: Vec<OwnedFd>,
+        roots: Roots,
         steps: Vec<Planned>,
     ) -> Result<Vec<LeftOut>, ApplyError> {
-        let name = record.id.to_string();
+        let id = record.id.clone();
+        let name = id.to_string();
         let failed = |error| io("write the journal", name.as_bytes(), error);
         fs::mkdirat(&self.open, &*name, Mode::RWXU).map_err(failed)?;
         let directory = open_dir(self.open.as_fd(), name.as_bytes()).map_err(failed)?;
         sync(&self.open).map_err(failed)?;
-        let result = Transaction::begin(directory, record, roots).and_then(|t| t.run(steps));
-        match &result {
-            // The target is as before, so the transaction's directory is not needed any more. If
-            // it cannot be removed now, the next `recover` removes it.
-            Err(error) if !matches!(error, ApplyError::Stuck { .. }) => {
-                let _ = remove_tree_in(self.open.as_fd(), name.as_bytes());
+        let begun = Transaction::begin(directory, record, roots);
+        let (result, must_keep) = match begun {
+            Ok(mut transaction) => {
+                let result = transaction.run(steps);
+                let failed = result.as_ref().err();
+                let must_keep = failed.is_none_or(|error| transaction.must_keep(error));
+                (result, must_keep)
             }
-            _ => {}
+            Err(error) => (Err(error), false),
+        };
+        if !must_keep {
+            // The targets are as before, so the transaction's directory is not needed any more. If
+            // it cannot be removed now, the next `recover` removes it.
+            let _ = self.forget(&id);
         }
         result
     }
@@ -271,21 +309,67 @@ impl Journal {
         Ok((directory, record))
     }
 
-    /// Returns all applied changes whose journal can be read, newest first.
+    /// Returns all applied changes, and those whose record cannot be read.
     ///
     /// # Errors
     /// [`ApplyError::Io`] if the journal cannot be listed.
-    pub fn list(&self) -> Result<Vec<AppliedChange>, ApplyError> {
-        let ids = names(&self.done)?;
-        let mut all: Vec<_> = ids.iter().filter_map(|id| self.applied(id).ok()).collect();
-        all.sort_by(|a, b| (&b.created_at, &b.id).cmp(&(&a.created_at, &a.id)));
+    pub fn list(&self) -> Result<Listed, ApplyError> {
+        let mut all = Listed::default();
+        for id in names(&self.done)? {
+            match self.applied(&id) {
+                Ok(change) => all.changes.push(change),
+                // Another process removed it after the directory was listed.
+                Err(ApplyError::NotFound { .. }) => {}
+                Err(error) => all.unreadable.push(error),
+            }
+        }
+        let newest_first = |a: &AppliedChange, b: &AppliedChange| {
+            (&b.created_at, &b.id).cmp(&(&a.created_at, &a.id))
+        };
+        all.changes.sort_by(newest_first);
         Ok(all)
     }
 
+    /// Returns whether a transaction was interrupted and can still change its targets.
+    pub(crate) fn is_open(&self, id: &ApplyId) -> bool {
+        let directory = open_dir(self.open.as_fd(), id.as_str().as_bytes());
+        directory.is_ok_and(|directory| match read(directory.as_fd(), id) {
+            Ok(None | Some((Phase::Lost { .. }, _))) => false,
+            Ok(Some(_)) | Err(_) => true,
+        })
+    }
+
+    /// Removes the directory of a transaction from `open`.
     pub(crate) fn forget(&self, id: &ApplyId) -> Result<(), ApplyError> {
-        remove_tree_in(self.open.as_fd(), id.as_str().as_bytes())
-            .map_err(|_| io("remove", id.as_str().as_bytes(), Errno::NOTEMPTY))?;
-        sync(&self.open).map_err(|e| io("synchronise", id.as_str().as_bytes(), e))
+        self.remove_from(&self.open, id)
+    }
+
+    /// Removes the directory of a transaction from `open` or `done`. The directory is renamed before
+    /// its files are removed: if the removal were interrupted, the rest would show a wrong phase.
+    pub(crate) fn remove_from(&self, parent: &OwnedFd, id: &ApplyId) -> Result<(), ApplyError> {
+        let failed = |error| io("remove", id.as_str().as_bytes(), error);
+        let removed = format!("{REMOVED}{id}");
+        let _ = remove_tree_in(self.open.as_fd(), removed.as_bytes());
+        match fs::renameat(parent, id.as_str(), &self.open, &*removed) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        }
+        sync(parent).map_err(failed)?;
+        remove_tree_in(self.open.as_fd(), removed.as_bytes())
+            .map(drop)
+            .map_err(|_| failed(Errno::NOTEMPTY))
+    }
+
+    /// Removes the rest of directories whose removal was interrupted.
+    pub(crate) fn remove_rest(&self) -> Result<(), ApplyError> {
+        for name in entries(&self.open)? {
+            if name.starts_with(REMOVED.as_bytes()) {
+                // The next call tries again.
+                let _ = remove_tree_in(self.open.as_fd(), &name);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -310,20 +394,26 @@ fn check_syntax(steps: &[Planned], check: SyntaxCheck<'_>) -> Result<(), ApplyEr
 
 /// Opens a directory and creates it with mode 0700 if missing.
 fn subdirectory(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-    match fs::mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => open_dir(parent, name.as_bytes()),
-        Err(error) => Err(error),
+    match open_dir(parent, name.as_bytes()) {
+        Err(Errno::NOENT) => match fs::mkdirat(parent, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => open_dir(parent, name.as_bytes()),
+            Err(error) => Err(error),
+        },
+        opened => opened,
     }
 }
 
 /// Returns the ids of the transactions in a directory of the journal; other names are ignored.
 pub(crate) fn names(directory: &OwnedFd) -> Result<Vec<ApplyId>, ApplyError> {
-    let failed = |error| io("list the journal", b".", error);
-    let names = Dir::reopen(directory.as_fd())
-        .and_then(|dir| dir.names())
-        .map_err(failed)?;
-    let ids = names
+    let ids = entries(directory)?
         .into_iter()
         .filter_map(|name| ApplyId::new(String::from_utf8(name).ok()?).ok());
     Ok(ids.collect())
+}
+
+/// Returns the names of all entries of a directory of the journal.
+fn entries(directory: &OwnedFd) -> Result<Vec<Vec<u8>>, ApplyError> {
+    Dir::reopen(directory.as_fd())
+        .and_then(|dir| dir.names())
+        .map_err(|error| io("list the journal", b".", error))
 }

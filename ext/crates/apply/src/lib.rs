@@ -18,6 +18,7 @@
 //!   interrupted a reversal, the call finishes the reversal.
 #![forbid(unsafe_code)]
 
+mod document;
 mod error;
 mod journal;
 mod metadata;
@@ -27,6 +28,7 @@ mod plan;
 mod prune;
 mod record;
 mod recover;
+mod reverse;
 mod steps;
 mod transaction;
 mod trial;
@@ -35,7 +37,7 @@ mod undone;
 
 pub use error::ApplyError;
 pub use journal::{
-    AppliedChange, ApplyRequest, Claim, Journal, SyntaxCheck, TargetChanges, UndoReport,
+    AppliedChange, ApplyRequest, Claim, Journal, Listed, SyntaxCheck, TargetChanges, UndoReport,
 };
 pub use prune::{Expired, KeepLimit, KeepRules};
 pub use record::{ApplyId, BundleReference};

@@ -5,7 +5,7 @@
 
 use crate::error::ApplyError;
 use crate::path::shown;
-use crate::record::{Record, is_file};
+use crate::record::{Record, Step, is_file};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_artifacts::Conflict;
 
@@ -18,6 +18,17 @@ pub(crate) struct LeftOut {
     pub path: Vec<u8>,
     /// Reason, in words.
     pub reason: &'static str,
+}
+
+impl LeftOut {
+    /// Leaves out `step` for this reason.
+    pub(crate) fn of(step: &Step, reason: &'static str) -> Self {
+        Self {
+            target: step.target,
+            path: step.path.clone(),
+            reason,
+        }
+    }
 }
 
 /// Names of the paths in a record.

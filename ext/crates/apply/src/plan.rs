@@ -316,6 +316,11 @@ pub(crate) fn inverse(action: &Action, seen: Seen) -> Result<Option<Action>, &'s
         (Action::Remove { from }, Seen::Absent | Seen::Directory) => {
             Ok(Some(Action::Place { to: from.clone() }))
         }
+        (Action::Replace { from, .. } | Action::Remove { from }, Seen::Stored(now))
+            if now.is_same(from) =>
+        {
+            Ok(None)
+        }
         (Action::Remove { .. }, _) => Err("exists already"),
         (Action::MakeDirectory { metadata }, Seen::Directory) => {
             let (metadata, need) = (metadata.clone(), Need::IfEmpty);

@@ -1,5 +1,6 @@
 //! Removes old applied changes, which can then no longer be undone.
 
+use crate::document::{Phase, read};
 use crate::error::ApplyError;
 use crate::journal::{Journal, names};
 use crate::path::open_dir;
@@ -9,7 +10,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wp_codebox_artifacts::{Dir, remove_tree_in};
+use wp_codebox_artifacts::Dir;
 
 /// Maximum directory depth to which `size` adds up file sizes. The directory of a change in the
 /// journal has fewer levels.
@@ -36,7 +37,7 @@ impl Default for KeepRules {
     }
 }
 
-/// An applied change that the rules do not keep.
+/// A change that the rules do not keep: an applied one, or one that waits for a missing directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expired {
     /// Id of the change.
@@ -88,6 +89,16 @@ impl Journal {
                 expired.push(Expired { id, bytes, limit });
             }
         }
+        // An interrupted change waits for a missing directory until it is too old.
+        for id in names(&self.open)? {
+            let stat = statat(&self.open, id.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+            let changed = stat.map_or(u64::MAX, |s| u64::try_from(s.st_mtime).unwrap_or_default());
+            if changed < oldest && self.is_lost(&id) {
+                let bytes = size(self.open.as_fd(), id.as_str().as_bytes(), 0);
+                let limit = KeepLimit::Age;
+                expired.push(Expired { id, bytes, limit });
+            }
+        }
         Ok(expired)
     }
 
@@ -98,14 +109,23 @@ impl Journal {
         size(self.done.as_fd(), id.as_str().as_bytes(), 0)
     }
 
-    /// Removes an applied change from the journal. The files that it changed stay as they are.
+    /// Returns whether a transaction waits for a missing target.
+    fn is_lost(&self, id: &ApplyId) -> bool {
+        let directory = open_dir(self.open.as_fd(), id.as_str().as_bytes());
+        let found = directory.map(|directory| read(directory.as_fd(), id));
+        matches!(found, Ok(Ok(Some((Phase::Lost { .. }, _)))))
+    }
+
+    /// Removes a change that [`Self::expired`] returned, or any applied change. The files that it changed stay as they are.
     ///
     /// # Errors
     /// [`ApplyError::Io`] if a file cannot be removed.
     pub fn remove(&self, id: &ApplyId) -> Result<(), ApplyError> {
-        let removed = remove_tree_in(self.done.as_fd(), id.as_str().as_bytes());
-        let failed = |_| io("remove", id.as_str().as_bytes(), Errno::NOTEMPTY);
-        removed.map(|_| ()).map_err(failed)
+        self.remove_from(&self.done, id)?;
+        match self.is_lost(id) {
+            true => self.forget(id),
+            false => Ok(()),
+        }
     }
 }
 

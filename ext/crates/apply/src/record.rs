@@ -3,6 +3,7 @@
 use crate::metadata::Metadata;
 use crate::path::text;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use wp_codebox_contracts::{BundleOrigin, RunId, Sha256Hex};
 
@@ -96,6 +97,13 @@ pub(crate) struct Record {
     pub steps: Vec<Step>,
 }
 
+impl Record {
+    /// Indexes of all targets.
+    pub(crate) fn all_targets(&self) -> BTreeSet<usize> {
+        (0..self.targets.len()).collect()
+    }
+}
+
 /// Schema id of [`Record`].
 pub(crate) const SCHEMA: &str = "wp-codebox/apply-journal/v1";
 
@@ -107,6 +115,9 @@ pub(crate) struct Target {
     pub mount: String,
     /// Real path of the directory on the host.
     pub path: String,
+    /// Inode number of the directory when the transaction began; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inode: Option<u64>,
 }
 
 /// One step of a transaction.

@@ -1,14 +1,17 @@
 //! Finishes or reverses transactions that a crash interrupted.
 
+use crate::document::{BEGIN, Phase, read, write_document, write_lost};
 use crate::error::ApplyError;
 use crate::journal::{Journal, host_paths, names};
+use crate::names::LeftOut;
 use crate::path::open_dir;
 use crate::record::ApplyId;
 use crate::steps::io;
-use crate::transaction::{Phase, Transaction, lock, read};
+use crate::transaction::{Transaction, lock};
 use rustix::fd::AsFd;
-use rustix::fs;
+use rustix::fs::{self, Mode};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -46,6 +49,7 @@ impl Journal {
     /// # Errors
     /// [`ApplyError::Io`] if the journal cannot be listed.
     pub fn recover(&self) -> Result<Vec<Recovered>, ApplyError> {
+        self.remove_rest()?;
         let mut all = Vec::new();
         for id in names(&self.open)? {
             let (paths, error) = match self.recover_one(&id) {
@@ -59,14 +63,14 @@ impl Journal {
     }
 
     /// Finishes or reverses one transaction. Returns the host paths of its files if a crash had
-    /// interrupted it; `None` if another process runs it or has finished it.
+    /// interrupted it; `None` if another process runs it or has finished it, or if it waits for a
+    /// missing target.
     fn recover_one(&self, id: &ApplyId) -> Result<Option<Vec<PathBuf>>, ApplyError> {
         let directory = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
             directory => directory.map_err(|e| io("read", id.as_str().as_bytes(), e))?,
         };
-        let (_, record) = read(directory.as_fd(), id)?;
-        let Some(record) = record else {
+        let Some((_, record)) = read(directory.as_fd(), id)? else {
             // Either the process of the transaction was killed before it had written a document, or
             // it is just starting. Removing an empty directory is harmless in both cases: a starting
             // transaction then fails before it changes anything. A directory with a document that
@@ -78,58 +82,95 @@ impl Journal {
             }
             return Ok(removed.is_ok().then(Vec::new));
         };
-        let roots = match lock(&record) {
+        let roots = match lock(&record, &record.all_targets()) {
             Err(ApplyError::Busy { .. }) => return Ok(None),
-            // The target directory does not exist any more, and neither do the files that the
-            // transaction staged in it.
-            Err(ApplyError::Target {
-                source: Errno::NOENT,
-                ..
-            }) => {
-                self.forget(id)?;
-                return Ok(Some(Vec::new()));
-            }
             roots => roots?,
         };
         // Read again: another process may have finished the transaction before this one locked it.
         let (phase, record) = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
             _ => match read(directory.as_fd(), id)? {
-                (phase, Some(record)) => (phase, record),
-                (_, None) => return Ok(None),
+                Some(found) => found,
+                None => return Ok(None),
             },
         };
-        let undoes = record.undoes.clone();
-        let transaction = Transaction {
+        let paths = host_paths(&record).collect();
+        let mut transaction = Transaction {
             directory,
-            record: record.clone(),
+            record,
             roots,
         };
         match phase {
-            Phase::Empty | Phase::Staging => {
-                transaction.discard()?;
-                self.forget(id)?;
+            Phase::Staging => {
+                transaction.remove_staging()?;
+                return self.end(&transaction).map(|()| Some(paths));
             }
-            Phase::Reversing => {
-                transaction.continue_reverse()?;
-                self.forget(id)?;
-            }
-            Phase::Moving => {
-                let result = transaction.execute();
-                match (result, undoes) {
-                    (Ok(_), None) => self.finish(id)?,
-                    (Ok(late), Some(applied)) => {
-                        self.mark_recovered(&record, &applied, &late)?;
+            Phase::Moving => match transaction.execute() {
+                Ok(late) => return self.settle(&transaction, &late).map(|()| Some(paths)),
+                Err(error) => {
+                    if !transaction.must_keep(&error) {
                         self.forget(id)?;
                     }
-                    (Err(error @ ApplyError::Stuck { .. }), _) => return Err(error),
-                    (Err(error), _) => {
-                        self.forget(id)?;
-                        return Err(error);
-                    }
+                    return Err(error);
+                }
+            },
+            Phase::Exchanged => {
+                let late = transaction.finish()?;
+                return self.settle(&transaction, &late).map(|()| Some(paths));
+            }
+            Phase::Reversing => transaction.reverse(&transaction.changed_targets())?,
+            Phase::Lost {
+                targets,
+                was_reversed,
+            } => {
+                let (back, lost): (BTreeSet<_>, BTreeSet<_>) =
+                    targets.into_iter().partition(|t| transaction.is_staged(*t));
+                if back.is_empty() {
+                    return Ok(None);
+                }
+                transaction.roots.retain(|target, _| back.contains(target));
+                match was_reversed {
+                    true => transaction.reverse(&back)?,
+                    false => transaction.remove_staging()?,
+                }
+                if !lost.is_empty() {
+                    write_lost(transaction.directory.as_fd(), &lost)?;
+                    return Ok(Some(paths));
                 }
             }
         }
-        Ok(Some(host_paths(&record).collect()))
+        self.forget(id)?;
+        Ok(Some(paths))
+    }
+
+    /// Records that all paths of a transaction have their new state, except those that an undo left
+    /// out.
+    fn settle(&self, transaction: &Transaction, late: &[LeftOut]) -> Result<(), ApplyError> {
+        let record = &transaction.record;
+        if let Some(applied) = &record.undoes {
+            self.mark_recovered(record, applied, late)?;
+            return self.end(transaction);
+        }
+        self.finish(&record.id)?;
+        let missing = transaction.missing();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let failed = |error| io("write the journal", record.id.as_str().as_bytes(), error);
+        fs::mkdirat(&self.open, record.id.as_str(), Mode::RWXU).map_err(failed)?;
+        let directory = open_dir(self.open.as_fd(), record.id.as_str().as_bytes());
+        let directory = directory.map_err(failed)?;
+        write_lost(directory.as_fd(), &missing)?;
+        write_document(directory.as_fd(), BEGIN, record)
+    }
+
+    /// Removes a transaction that has ended, or lets it wait for its missing targets, which can have
+    /// staging directories.
+    fn end(&self, transaction: &Transaction) -> Result<(), ApplyError> {
+        let missing = transaction.missing();
+        match missing.is_empty() {
+            true => self.forget(&transaction.record.id),
+            false => write_lost(transaction.directory.as_fd(), &missing),
+        }
     }
 }

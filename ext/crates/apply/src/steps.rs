@@ -13,6 +13,7 @@ use crate::record::{Action, Kind, Need, Step, Stored};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use wp_codebox_artifacts::{sha256, sha256_of_file};
 
 /// What exists at a path.
@@ -70,8 +71,15 @@ pub(crate) fn staged_name(index: usize) -> String {
     format!("{index:06}")
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
 /// The path of a step with its open parent directory.
 struct At<'a> {
+    direction: Direction,
     parent: OwnedFd,
     name: &'a [u8],
     staging: BorrowedFd<'a>,
@@ -82,7 +90,7 @@ struct At<'a> {
 impl Place {
     /// Executes a step unless it was executed before.
     pub(crate) fn forward(&self, index: usize, step: &Step) -> Result<Outcome, ApplyError> {
-        let at = match self.at(index, step) {
+        let at = match self.at(index, step, Direction::Forward) {
             Ok(at) => at,
             Err(Errno::LOOP | Errno::XDEV) => return Ok(Err("reached through a link")),
             Err(Errno::NOENT | Errno::NOTDIR) => {
@@ -104,7 +112,7 @@ impl Place {
 
     /// Reverses a step if it was executed.
     pub(crate) fn backward(&self, index: usize, step: &Step) -> Result<Outcome, ApplyError> {
-        let at = match self.at(index, step) {
+        let at = match self.at(index, step, Direction::Backward) {
             Ok(at) => at,
             Err(Errno::LOOP | Errno::XDEV | Errno::NOENT | Errno::NOTDIR) => return Ok(Ok(())),
             Err(error) => return Err(io("open the directory of", &step.path, error)),
@@ -118,9 +126,15 @@ impl Place {
         }
     }
 
-    fn at<'a>(&'a self, index: usize, step: &'a Step) -> Result<At<'a>, Errno> {
+    fn at<'a>(
+        &'a self,
+        index: usize,
+        step: &'a Step,
+        direction: Direction,
+    ) -> Result<At<'a>, Errno> {
         let (parent, name) = split(&step.path);
         Ok(At {
+            direction,
             parent: open_dir(self.root.as_fd(), parent)?,
             name,
             staging: self.staging.as_fd(),
@@ -142,9 +156,11 @@ impl At<'_> {
     /// Exchanges the entry `from` at the path for the entry `to` in the staging directory.
     fn exchange(&self, from: &Stored, to: &Stored) -> Result<Outcome, ApplyError> {
         let is = |seen: &Seen, stored| matches!(seen, Seen::Stored(s) if s.is_same(stored));
-        if !is(&self.see_staged()?, to) {
-            // The staging directory does not have the new entry, so the exchange was made before.
-            return Ok(Ok(()));
+        match self.see_staged()? {
+            staged if is(&staged, to) => {}
+            // The exchange was made before.
+            staged if is(&staged, from) => return Ok(Ok(())),
+            _ => return self.without_staged(to),
         }
         match self.see()? {
             Seen::Absent => return Ok(Err("missing")),
@@ -161,6 +177,17 @@ impl At<'_> {
         Ok(Err("other contents"))
     }
 
+    /// Returns the outcome of a step that should bring `to` to the path, if the staging directory has
+    /// no such entry: the step was made before, or another program removed the entry.
+    fn without_staged(&self, to: &Stored) -> Result<Outcome, ApplyError> {
+        match (self.see()?, self.direction) {
+            (Seen::Stored(seen), _) if seen.is_same(to) => Ok(Ok(())),
+            (_, Direction::Forward) => Err(io("find the staged copy of", self.path, Errno::NOENT)),
+            // Another program changed the path after the step.
+            (_, Direction::Backward) => Ok(Err("other contents")),
+        }
+    }
+
     fn swap(&self) -> Result<(), ApplyError> {
         fs::renameat_with(
             self.staging,
@@ -175,7 +202,7 @@ impl At<'_> {
     /// Moves the staged entry to the path, where nothing may exist.
     fn place(&self, to: &Stored) -> Result<Outcome, ApplyError> {
         if !matches!(self.see_staged()?, Seen::Stored(staged) if staged.is_same(to)) {
-            return Ok(Ok(()));
+            return self.without_staged(to);
         }
         let moved = fs::renameat_with(
             self.staging,
@@ -262,19 +289,19 @@ impl At<'_> {
 
 /// Synchronises to the disk each directory that contains the path of a step.
 pub(crate) fn sync_parents<'s>(
-    places: &[Place],
+    places: &BTreeMap<usize, Place>,
     steps: impl Iterator<Item = &'s Step>,
 ) -> Result<(), ApplyError> {
     let mut parents: Vec<_> = steps.map(|s| (s.target, split(&s.path).0)).collect();
     parents.sort_unstable();
     parents.dedup();
     for (target, parent) in parents {
-        let Some(place) = places.get(target) else {
+        let Some(place) = places.get(&target) else {
             continue;
         };
         match open_dir(place.root.as_fd(), parent).and_then(sync) {
-            // A step removed this directory; the directory above it is in the list, too.
-            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+            // A step removed this directory or replaced it; the directory above it is in the list, too.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(io("synchronise", parent, error)),
         }
     }

@@ -4,12 +4,12 @@
 //! and removed after the check. A process that is killed in between leaves it, and
 //! [`Journal::undo_trial`] then undoes the change, because no check says that the site works.
 
+use crate::document::{read_own, unusable, write_file};
 use crate::error::ApplyError;
 use crate::journal::{Claim, Journal, UndoReport};
 use crate::path::sync;
 use crate::record::ApplyId;
 use crate::steps::io;
-use crate::transaction::{read_own, write_file};
 use rustix::fd::AsFd;
 use rustix::fs::{self, AtFlags};
 use rustix::io::Errno;
@@ -70,6 +70,12 @@ impl Journal {
             .and_then(|id| ApplyId::new(id).ok());
         let change = change.ok_or_else(|| refused("it does not contain the id of a change"))?;
         let undone = match self.applied(&change) {
+            Err(ApplyError::NotFound { .. }) if self.is_open(&change) => {
+                return Err(unusable(
+                    &change,
+                    "it was interrupted and cannot be finished yet; remove the cause and call again",
+                ));
+            }
             Err(ApplyError::NotFound { .. }) => None,
             Err(error) => return Err(error),
             Ok(applied) => match self.undo(&change, None, change.of_undo(), now) {

@@ -1,13 +1,14 @@
 //! Undoes applied changes, all files or single ones.
 
+use crate::document::{read_own, unusable};
 use crate::error::ApplyError;
 use crate::journal::{Journal, UndoReport};
 use crate::names::{LeftOut, Names};
 use crate::path::{ancestors, open_dir};
 use crate::plan::{Ground, Plan, Planned, inverse};
 use crate::record::{Action, ApplyId, Record, Step, is_file};
-use crate::steps::{io, staged_name};
-use crate::transaction::{lock, read_own};
+use crate::steps::{Seen, io, staged_name};
+use crate::transaction::lock;
 use crate::undone::{read_undone, write_undone};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::BTreeSet;
@@ -41,9 +42,6 @@ impl Journal {
             steps: Vec::new(),
             ..before.clone()
         };
-        let roots = lock(&record)?;
-        // Read after `lock`: another undo of this change may have ended since the record was read.
-        let undone = read_undone(directory.as_fd(), applied)?;
         let names = Names::of(&before);
         let chosen: Option<BTreeSet<usize>> = files
             .map(|files| files.iter().map(|file| names.find(file)).collect())
@@ -52,6 +50,11 @@ impl Journal {
             None => true,
             Some(chosen) => is_chosen(&before, chosen, index, step),
         };
+        let steps = before.steps.iter().enumerate();
+        let needed = steps.filter(|(index, step)| wanted(*index, step));
+        let roots = lock(&record, &needed.map(|(_, step)| step.target).collect())?;
+        // Read after `lock`: another undo of this change may have ended since the record was read.
+        let undone = read_undone(directory.as_fd(), applied)?;
         let old = open_dir(directory.as_fd(), b"old").map_err(|e| io("read", b"old", e))?;
         let mut plan = Plan::default();
         let mut indexes = Vec::new();
@@ -62,16 +65,27 @@ impl Journal {
                 continue;
             }
             open |= is_file(step);
-            let Some(root) = roots.get(step.target) else {
+            let Some(root) = roots.get(&step.target) else {
+                if is_file(step) {
+                    let path = names.name(step.target, &step.path);
+                    let reason = "its directory does not exist";
+                    found.push(Conflict { path, reason });
+                }
                 continue;
             };
             let ground = Ground {
                 root: root.as_fd(),
                 target: step.target,
             };
-            let action = ground
-                .see(&step.path)?
-                .and_then(|seen| inverse(&step.action, seen));
+            let seen = match (ground.see(&step.path)?, &step.action) {
+                // The change removed this path and replaced a directory above it by a link, which this
+                // undo removes first. If it does not, the execution of the step reports a conflict.
+                (Err(_), Action::Remove { .. } | Action::RemoveDirectory { .. }) => {
+                    Ok(Seen::Absent)
+                }
+                (seen, _) => seen,
+            };
+            let action = seen.and_then(|seen| inverse(&step.action, seen));
             match action {
                 Ok(None) => indexes.push(index),
                 Ok(Some(action)) => {
@@ -161,16 +175,13 @@ fn is_left_out(late: &[LeftOut], step: &Step) -> bool {
 }
 
 /// Reads the old contents of a path from the journal and checks their hash.
-fn read_old(
+pub(crate) fn read_old(
     old: BorrowedFd<'_>,
     index: usize,
     hash: &Sha256Hex,
     id: &ApplyId,
 ) -> Result<Vec<u8>, ApplyError> {
-    let refused = |why| ApplyError::Journal {
-        id: id.to_string(),
-        why,
-    };
+    let refused = |why| unusable(id, why);
     let bytes = read_own(old, &staged_name(index), LARGEST).map_err(refused)?;
     match bytes {
         Some(bytes) if sha256(&bytes) == *hash => Ok(bytes),

@@ -507,7 +507,7 @@ fn change_is_undone_if_its_trial_was_interrupted_and_stays_if_its_trial_ended() 
     assert_eq!(fs::read(bench.path("b.php")).unwrap(), b"mine\n");
     bench.write("b.php", b"1\n");
     let kept = bench.apply_on_trial(change()).unwrap();
-    bench.end_trial(&kept.id);
+    bench.end_trial(&kept.id).unwrap();
     assert!(bench.undo_trial().is_none());
     assert_eq!(fs::read(bench.path("a.php")).unwrap(), b"2\n");
 }
@@ -560,4 +560,61 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
     assert!(recovered[0].error.is_none(), "{recovered:?}");
     bench.undo(&id, None).unwrap();
     assert_eq!(tree(&bench.target), before);
+}
+
+#[test]
+fn undo_needs_only_the_directories_of_its_files_and_reports_the_files_of_a_missing_directory() {
+    let bench = Bench::new();
+    let (second, applied) = two_targets(&bench);
+    fs::remove_dir_all(&second).unwrap();
+    let one = ["/workspace/x/b.txt".to_owned()];
+    let report = bench.undo(&applied.id, Some(&one)).unwrap();
+    assert_eq!(
+        (&report.restored[..], &report.conflicts[..]),
+        (&one[..], &[][..])
+    );
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.restored, ["/workspace/x/d/a.txt"]);
+    let missing: Vec<_> = report.conflicts.iter().map(|c| c.path.as_str()).collect();
+    assert_eq!(missing, ["/workspace/y/b.txt", "/workspace/y/d/a.txt"]);
+    assert!(!bench.path("d").exists());
+    let undone = bench.journal().applied(&applied.id).unwrap().undone;
+    assert_eq!(undone.len(), 2);
+}
+
+#[test]
+fn change_whose_record_cannot_be_read_is_listed_with_the_cause_and_stays() {
+    let bench = Bench::new();
+    let apply = |name: &str| {
+        let change = changes(vec![added(name, file(b"x\n"))]);
+        bench.apply(change).unwrap().id
+    };
+    let (newer, damaged, missing, good) = (apply("a"), apply("b"), apply("c"), apply("d"));
+    let user = rustix::process::geteuid().as_raw();
+    let record = |id: &wp_codebox_apply::ApplyId| {
+        let done = bench.site.join(format!("applies/{user}/done"));
+        done.join(id.as_str()).join("journal.json")
+    };
+    let text = fs::read_to_string(record(&newer)).unwrap();
+    let text = text.replace("apply-journal/v1", "apply-journal/v2");
+    fs::write(record(&newer), text.replacen('{', "{\"later\": 1,", 1)).unwrap();
+    fs::write(record(&damaged), "{\"schema\":").unwrap();
+    fs::remove_file(record(&missing)).unwrap();
+    let listed = bench.journal().list().unwrap();
+    let [change] = &listed.changes[..] else {
+        panic!("{listed:?}")
+    };
+    assert_eq!(change.id, good);
+    let reasons: Vec<String> = listed.unreadable.iter().map(ToString::to_string).collect();
+    for (id, reason) in [
+        (&newer, "use that version"),
+        (&damaged, "restore it from a backup"),
+        (&missing, "restore it from a backup"),
+    ] {
+        let fits = |text: &&String| text.contains(id.as_str()) && text.contains(reason);
+        assert_eq!(reasons.iter().filter(fits).count(), 1, "{id}: {reasons:?}");
+        assert!(record(id).parent().unwrap().exists());
+    }
+    assert!(listed.complete().is_err());
+    bench.undo(&good, None).unwrap();
 }

@@ -30,11 +30,12 @@ pub(crate) struct Approved<'a> {
 }
 
 /// Opens this user's journal of applied changes in the directory of a site. Interrupted transactions
-/// are finished or reversed first.
-pub(crate) fn journal(site: &Path) -> Result<Journal, ErrorBody> {
+/// are finished or reversed first; the bodies are the errors of those that could not be.
+pub(crate) fn journal(site: &Path) -> Result<(Journal, Vec<ErrorBody>), ErrorBody> {
     let journal = Journal::open(site).map_err(|e| e.body())?;
-    journal.recover().map_err(|e| e.body())?;
-    Ok(journal)
+    let recovered = journal.recover().map_err(|e| e.body())?;
+    let errors = recovered.into_iter().filter_map(|one| one.error);
+    Ok((journal, errors.map(|error| error.body()).collect()))
 }
 
 /// Keys of other hosts whose signatures are trusted.

@@ -157,18 +157,25 @@ impl Bench {
     /// Applies a change on trial and does not end the trial, as if the process died before the
     /// check.
     pub fn apply_on_trial(&self, changes: MountChanges) -> Result<AppliedChange, ApplyError> {
+        self.apply_on_trial_to(self.one(changes))
+    }
+
+    pub fn apply_on_trial_to(
+        &self,
+        targets: Vec<TargetChanges>,
+    ) -> Result<AppliedChange, ApplyError> {
         let journal = self.journal();
-        let request = request(self.one(changes), None);
+        let request = request(targets, None);
         let claim = journal.claim().unwrap();
         let _lasts = journal.begin_trial(&claim, &request.id)?;
         journal.apply(request)
     }
 
     /// Ends a trial, as a process does after it checked the site.
-    pub fn end_trial(&self, of: &ApplyId) {
+    pub fn end_trial(&self, of: &ApplyId) -> Result<(), ApplyError> {
         let journal = self.journal();
         let claim = journal.claim().unwrap();
-        journal.begin_trial(&claim, of).unwrap().end().unwrap();
+        journal.begin_trial(&claim, of)?.end()
     }
 
     pub fn undo_trial(&self) -> Option<UndoneTrial> {

@@ -8,17 +8,24 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_apply::{AppliedChange, Journal, UndoReport};
+use wp_codebox_apply::{AppliedChange, Journal, Listed, UndoReport};
 use wp_codebox_artifacts::PreflightRequest;
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{FoundRun, now_rfc3339};
 
 /// Opens this user's journal of applied changes for the site of the history. Interrupted
-/// transactions are finished or reversed first.
-pub(super) fn journal(history: &History) -> Result<Journal, ErrorBody> {
+/// transactions are finished or reversed first; those that could not be are printed as warnings.
+pub(super) fn journal(output: Output, history: &History) -> Result<Journal, ErrorBody> {
     let site = history.state.as_owner(|| history.state.site(&history.site));
     let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
-    applying::journal(&site)
+    let (journal, errors) = applying::journal(&site)?;
+    for error in errors {
+        output.note(&format!("Warning: {} [{}]", error.message, error.code));
+        for hint in &error.hints {
+            output.note(&format!("  hint: {hint}"));
+        }
+    }
+    Ok(journal)
 }
 
 /// Applies the change of a run to the files of its directory.
@@ -68,7 +75,7 @@ fn show_conflicts(output: Output, error: &ErrorBody) {
 
 fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange), ErrorBody> {
     let history = History::open(&args.of.store)?;
-    let journal = journal(&history)?;
+    let journal = journal(output, &history)?;
     let run = history.run(&args.of, Wanted::Change(output))?;
     let directories = history.directories(&run)?;
     let bundle = history.bundle(&run)?;
@@ -125,7 +132,7 @@ fn applied_before(
     };
     // If the journal cannot be read, report the conflict without the hint.
     let all = journal.list().unwrap_or_default();
-    match all.into_iter().find(same) {
+    match all.changes.into_iter().find(same) {
         Some(change) => error.hint(format!(
             "the change of this run was applied already, at {}; wp-codebox undo takes it back",
             change.created_at
@@ -217,7 +224,7 @@ fn targets(
 
 /// Undoes an applied change.
 pub(crate) fn undo(output: &Output, args: &UndoArgs) -> ExitCode {
-    match undone(args) {
+    match undone(*output, args) {
         Ok((change, report)) => {
             if output.is_json() {
                 output.document(&json!({
@@ -251,13 +258,14 @@ fn undone_as(change: &AppliedChange, file: &str) -> &'static str {
     if gone { "removed" } else { "restored" }
 }
 
-fn undone(args: &UndoArgs) -> Result<(AppliedChange, UndoReport), ErrorBody> {
+fn undone(output: Output, args: &UndoArgs) -> Result<(AppliedChange, UndoReport), ErrorBody> {
     let history = History::open(&args.store)?;
-    let journal = journal(&history)?;
-    let all = journal.list().map_err(|e| e.body())?;
+    let journal = journal(output, &history)?;
+    let listed = journal.list().map_err(|e| e.body())?;
     let change = match &args.change {
-        Some(reference) => named(&all, reference)?,
-        None => last_here(&all)?,
+        Some(reference) => named(&listed, reference)?,
+        None if listed.unreadable.is_empty() => last_here(&listed.changes)?,
+        None => return Err(unreadable(&listed, "the last change is not known")),
     };
     let files: Vec<String> = args
         .files
@@ -270,17 +278,28 @@ fn undone(args: &UndoArgs) -> Result<(AppliedChange, UndoReport), ErrorBody> {
     Ok((change.clone(), report.map_err(|e| e.body())?))
 }
 
-fn named<'a>(all: &'a [AppliedChange], reference: &str) -> Result<&'a AppliedChange, ErrorBody> {
+/// Returns the error for a question that the readable changes do not answer.
+fn unreadable(listed: &Listed, what: &str) -> ErrorBody {
+    let why: Vec<String> = listed.unreadable.iter().map(ToString::to_string).collect();
+    let message = format!("{what}: {}", why.join("; "));
+    ErrorBody::new(ErrorCode::ApplyFailed, message)
+        .hint("wp-codebox undo CHANGE takes back a change whose record can be read")
+}
+
+fn named<'a>(listed: &'a Listed, reference: &str) -> Result<&'a AppliedChange, ErrorBody> {
     let fits = |id: &str| {
         let digits = id.split_once('_').map_or(id, |(_, digits)| digits);
         id.starts_with(reference) || digits.starts_with(reference)
     };
-    let mut matching = all.iter().filter(|change| {
+    let mut matching = listed.changes.iter().filter(|change| {
         let run = change.bundle.run_id.as_ref();
         fits(change.id.as_str()) || run.is_some_and(|run| fits(run.as_str()))
     });
     matching.next().ok_or_else(|| {
         let message = format!("no applied change of this user matches {reference:?}");
+        if !listed.unreadable.is_empty() {
+            return unreadable(listed, &message);
+        }
         ErrorBody::new(ErrorCode::ApplyNotFound, message).hint(
             "name a change by its id or its run: wp-codebox log shows the runs of this directory",
         )

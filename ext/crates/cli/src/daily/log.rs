@@ -36,15 +36,21 @@ const COLUMNS: &[Column] = &[
 /// Prints the runs of the current directory, newest first.
 pub(crate) fn log(output: &Output, args: &LogArgs) -> ExitCode {
     match show(*output, args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => output.failure("log", &error),
     }
 }
 
-fn show(output: Output, args: &LogArgs) -> Result<(), ErrorBody> {
+fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
     let history = History::open(&args.store)?;
     let runs = history.runs(usize::from(args.limit))?;
-    let applied = journal(&history)?.list().map_err(|e| e.body())?;
+    let listed = journal(output, &history)?.list().map_err(|e| e.body())?;
+    let applied = listed.changes;
+    let mut status = ExitCode::SUCCESS;
+    for error in &listed.unreadable {
+        output.note(&format!("Warning: {error} [{}]", error.code()));
+        status = ExitCode::from(error.code().exit_status());
+    }
     let rows: Vec<Value> = runs
         .iter()
         .map(|(run, record, status)| {
@@ -64,7 +70,7 @@ fn show(output: Output, args: &LogArgs) -> Result<(), ErrorBody> {
         .collect();
     if output.is_json() {
         output.document(&json!({"schema": schema_id::DIRECTORY_LOG, "runs": rows}));
-        return Ok(());
+        return Ok(status);
     }
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -87,11 +93,11 @@ fn show(output: Output, args: &LogArgs) -> Result<(), ErrorBody> {
         .collect();
     if cells.is_empty() {
         output.note("no runs of this directory yet");
-        return Ok(());
+        return Ok(status);
     }
     let lines = table(COLUMNS, &cells, terminal());
     lines.iter().for_each(|line| output.line(line));
-    Ok(())
+    Ok(status)
 }
 
 /// Returns whether an applied change is still in the files: `yes`, `undone` or `in part`.

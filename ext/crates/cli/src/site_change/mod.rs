@@ -84,7 +84,8 @@ impl Place {
         }
         let site = state.as_owner(|| state.site(&request.site));
         let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
-        let journal = applying::journal(&site)?;
+        // The errors are not reported here: `Changes::recover` reports those that last.
+        let (journal, _) = applying::journal(&site)?;
         let claim = journal.claim().map_err(|e| e.body())?;
         let undone = journal.undo_trial(&claim, now_rfc3339());
         undone.map_err(|e| e.body())?;
