@@ -2,13 +2,16 @@
 //! symbolic links.
 
 use super::compare::{File, Files};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{
+    self, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags,
+};
 use rustix::io::Errno;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_artifacts::{ExcludeRules, sha256};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_control::new_run_id;
 
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
@@ -17,6 +20,9 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 const DEPTH: usize = 64;
 /// Maximum number of files in the local directory.
 const FILES: usize = 50_000;
+
+/// Prefix of the names of temporary files; 32 random hexadecimal digits follow.
+const TEMPORARY: &str = ".codebox-sync-";
 
 /// The open local directory of a sync.
 #[derive(Debug)]
@@ -94,6 +100,9 @@ impl Local {
             let stat = fs::statat(&directory, &shown, AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(|e| self.failed(&path, &io(e)))?;
             match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if is_temporary(&shown) => {
+                    remove_abandoned(&directory, &shown);
+                }
                 FileType::Directory => self.walk(&path, depth + 1, most, found)?,
                 FileType::RegularFile if found.files.len() >= FILES => {
                     return Err(self.failed(
@@ -165,11 +174,15 @@ impl Local {
             .parent(path, Missing::Made)
             .map_err(|e| self.failed(path, &io(e)))?;
         // A name independent of the file's name, which may already have the maximum length.
-        let temporary = format!(".codebox-sync-{}", std::process::id());
+        let random = new_run_id()?;
+        let digits = random.as_str().trim_start_matches("run_");
+        let temporary = format!("{TEMPORARY}{digits}");
         let put = || -> std::io::Result<()> {
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
+            // The lock shows other processes that this file is being written.
+            fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
             // Keep owner and permissions of an existing file. A new file gets the owner of its
             // directory and mode 0644.
             let (owner, readers) = match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -269,6 +282,23 @@ impl Local {
     }
 }
 
+/// Returns whether a file has a name that [`Local::write`] gives to temporary files.
+fn is_temporary(name: &str) -> bool {
+    let digits = name.strip_prefix(TEMPORARY);
+    digits.is_some_and(|d| d.len() == 32 && d.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Removes a temporary file whose process was killed. Ignores errors: the next sync tries again.
+fn remove_abandoned(directory: &OwnedFd, name: &str) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = fs::openat(directory, name, flags, Mode::empty()) else {
+        return;
+    };
+    if fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        let _ = fs::unlinkat(directory, name, AtFlags::empty());
+    }
+}
+
 /// Whether missing parent directories of a path are created or are an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
@@ -329,6 +359,23 @@ mod tests {
         local.write("file", b"mine", false).unwrap();
         assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
         assert_eq!(std::fs::read(root.join("file")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn temporary_file_of_a_killed_sync_is_removed_and_never_synced_and_a_users_file_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let local = Local::open(temp.path()).unwrap();
+        let abandoned = format!("{TEMPORARY}{}", "0".repeat(32));
+        let living = format!("{TEMPORARY}{}", "1".repeat(32));
+        let users = format!("{TEMPORARY}notes");
+        for name in [&abandoned, &living, &users] {
+            std::fs::write(temp.path().join(name), "x").unwrap();
+        }
+        let open = std::fs::File::open(temp.path().join(&living)).unwrap();
+        fs::flock(&open, FlockOperation::LockExclusive).unwrap();
+        let found = local.files(10).unwrap();
+        assert_eq!(found.files.keys().collect::<Vec<_>>(), [&users]);
+        assert!(!temp.path().join(&abandoned).exists() && temp.path().join(&living).exists());
     }
 
     #[test]
