@@ -5,7 +5,7 @@ use crate::error::{ApplyError, conflicts};
 use crate::names::{LeftOut, Names};
 use crate::path::{open_dir, shown, sync};
 use crate::plan::{Ground, Plan, Planned};
-use crate::record::{ApplyId, BundleReference, Record, SCHEMA, Target, is_file};
+use crate::record::{ApplyId, BundleReference, Record, SCHEMA, Target};
 use crate::steps::io;
 use crate::transaction::{Roots, Transaction, lock};
 use crate::undone::read_undone;
@@ -65,8 +65,8 @@ pub struct AppliedChange {
     pub bundle: BundleReference,
     /// Host directories that were changed.
     pub targets: Vec<String>,
-    /// Changed files and links, as paths relative to their target, in the order of the targets. A
-    /// file has its guest path instead if several targets contain its relative path.
+    /// Changed files, links and empty directories, as paths relative to their target, in the order of
+    /// the targets. An entry has its guest path instead if several targets contain its relative path.
     pub files: Vec<String>,
     /// Those paths of `files` that were undone after the apply.
     pub undone: Vec<String>,
@@ -280,7 +280,7 @@ impl Journal {
         let names = Names::of(&record);
         let named = |wanted: &dyn Fn(usize) -> bool| {
             let steps = record.steps.iter().enumerate();
-            let files = steps.filter(|(index, step)| wanted(*index) && is_file(step));
+            let files = steps.filter(|(index, _)| wanted(*index) && names.is_named(*index));
             files
                 .map(|(_, step)| names.name(step.target, &step.path))
                 .collect()
@@ -373,10 +373,10 @@ impl Journal {
     }
 }
 
-/// Returns the host paths of the files and links that the transaction changes.
+/// Returns the host paths of the entries that the transaction changes, in the order of their names.
 pub(crate) fn host_paths(record: &Record) -> impl Iterator<Item = PathBuf> + '_ {
-    let files = record.steps.iter().filter(|step| is_file(step));
-    files.filter_map(|step| {
+    record.named().into_iter().filter_map(|index| {
+        let step = record.steps.get(index)?;
         let target = Path::new(&record.targets.get(step.target)?.path);
         Some(target.join(OsStr::from_bytes(&step.path)))
     })

@@ -3,13 +3,18 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{self, Mode, Stat, XattrFlags};
+use rustix::fs::{self, FileType, Mode, Stat, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use wp_codebox_artifacts::FileMode;
+
+/// Attribute with the ACL of an entry.
+const ACL: &str = "system.posix_acl_access";
+/// Attribute with the ACL that new entries of a directory get.
+const DEFAULT_ACL: &str = "system.posix_acl_default";
 
 /// Owner, permissions and extended attributes of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,19 +48,28 @@ impl Metadata {
         }
     }
 
-    /// Returns the metadata for a new entry of `directory` with the permissions `mode`. If this
-    /// process is root, owner and group are those of the directory. Otherwise they are those of
-    /// this process, except that the group is that of the directory if its set-group-id bit is set.
+    /// Returns the metadata for a new entry of `directory` with the file type and permissions `mode`,
+    /// as the kernel would give them: a default ACL becomes the ACL of the entry, and a directory
+    /// passes on its set-group-id bit. If this process is root, owner and group are those of the
+    /// directory. Otherwise they are those of this process, except that the group is that of the
+    /// directory if its set-group-id bit is set.
     pub(crate) fn inherited(directory: impl AsFd, mode: u32) -> Result<Self, Errno> {
-        let stat = fs::fstat(directory)?;
+        let stat = fs::fstat(&directory)?;
+        let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
+        let mut attributes = attributes(directory.as_fd())?;
+        attributes.retain(|name, _| name == DEFAULT_ACL);
+        if let Some(acl) = attributes.get(DEFAULT_ACL).cloned() {
+            attributes.insert(ACL.to_owned(), acl);
+        }
+        attributes.retain(|name, _| is_directory || name != DEFAULT_ACL);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let root = uid.is_root();
         let group = root || stat.st_mode & 0o2000 != 0;
         Ok(Self {
-            mode,
+            mode: mode & 0o7777 & (!0o2000 | stat.st_mode),
             uid: if root { stat.st_uid } else { uid.as_raw() },
             gid: if group { stat.st_gid } else { gid.as_raw() },
-            attributes: BTreeMap::new(),
+            attributes,
         })
     }
 
@@ -72,14 +86,26 @@ impl Metadata {
         self
     }
 
+    /// Returns whether the group of the entry has the same rights as all other users, so that another
+    /// group gives or takes no right.
+    fn needs_no_group(&self) -> bool {
+        let group = (self.mode >> 3) & 0o7;
+        group == self.mode & 0o7 && !self.attributes.contains_key(ACL)
+    }
+
     /// Sets these metadata on an open file or directory that this process made.
     pub(crate) fn write(&self, fd: impl AsFd) -> Result<(), Errno> {
         let stat = fs::fstat(&fd)?;
         let changed = |now: u32, then: u32| (now != then).then_some(then);
         let uid = changed(stat.st_uid, self.uid).map(Uid::from_raw);
         let gid = changed(stat.st_gid, self.gid).map(Gid::from_raw);
+        let mut mode = self.mode;
         if uid.is_some() || gid.is_some() {
-            fs::fchown(&fd, uid, gid)?;
+            match fs::fchown(&fd, uid, gid) {
+                // Only root and members of a group can give a file to the group.
+                Err(Errno::PERM) if uid.is_none() && self.needs_no_group() => mode &= !0o2000,
+                done => done?,
+            }
         }
         let present = attributes(fd.as_fd())?;
         for (name, value) in &self.attributes {
@@ -102,7 +128,7 @@ impl Metadata {
         }
         // Set the mode last: setting an ACL changes the group's permissions, and chown clears the
         // set-user-id bit.
-        fs::fchmod(&fd, Mode::from_raw_mode(self.mode))
+        fs::fchmod(&fd, Mode::from_raw_mode(mode))
     }
 }
 

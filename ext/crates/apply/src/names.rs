@@ -5,7 +5,7 @@
 
 use crate::error::ApplyError;
 use crate::path::shown;
-use crate::record::{Record, Step, is_file};
+use crate::record::{Record, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_artifacts::Conflict;
 
@@ -37,6 +37,8 @@ pub(crate) struct Names<'a> {
     record: &'a Record,
     /// Paths that occur in more than one target.
     several: BTreeSet<&'a [u8]>,
+    /// Indexes of the steps that callers see.
+    named: BTreeSet<usize>,
 }
 
 impl<'a> Names<'a> {
@@ -48,8 +50,14 @@ impl<'a> Names<'a> {
         targets.retain(|_, targets| targets.len() > 1);
         Self {
             record,
+            named: record.named(),
             several: targets.into_keys().collect(),
         }
+    }
+
+    /// Returns whether callers see this step.
+    pub(crate) fn is_named(&self, index: usize) -> bool {
+        self.named.contains(&index)
     }
 
     /// Returns the name of a path: relative to its target, or the guest path if several targets
@@ -80,10 +88,10 @@ impl<'a> Names<'a> {
     /// or a guest path.
     pub(crate) fn find(&self, wanted: &str) -> Result<usize, ApplyError> {
         let steps = self.record.steps.iter().enumerate();
-        let mut fitting = steps.filter(|(_, step)| {
-            let is_named =
+        let mut fitting = steps.filter(|(index, step)| {
+            let is_wanted =
                 shown(&step.path) == wanted || self.guest_path(step.target, &step.path) == wanted;
-            is_file(step) && is_named
+            is_wanted && self.is_named(*index)
         });
         let Some((index, first)) = fitting.next() else {
             return Err(ApplyError::NotFound {

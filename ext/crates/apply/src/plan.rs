@@ -9,10 +9,12 @@ use crate::path::{ancestors, open_dir, shown, split};
 use crate::record::{Action, Kind, Need, Step, Stored};
 use crate::steps::{Seen, io, see};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_artifacts::{Conflict, FileMode, MountChanges, Node, sha256};
+
+/// Mode of a new directory. It gets the set-group-id bit if the directory above it has the bit.
+const NEW_DIRECTORY: u32 = 0o42755;
 
 /// A step with the contents that it needs.
 #[derive(Debug)]
@@ -156,11 +158,6 @@ impl Ground<'_> {
                 push(self.new_directory(path)?, None);
             }
             (Some(from), Some(node)) => {
-                if from.kind == Kind::File && self.has_other_links(path)? {
-                    return Ok(Err(
-                        "has a second hard link, which would keep the old contents",
-                    ));
-                }
                 let to = self.new_node(path, node, Some(&from))?;
                 push(Action::Replace { from, to }, node.blob());
             }
@@ -181,7 +178,7 @@ impl Ground<'_> {
 
     fn new_directory(&self, path: &[u8]) -> Result<Action, ApplyError> {
         Ok(Action::MakeDirectory {
-            metadata: self.inherited(path, 0o755)?,
+            metadata: self.inherited(path, NEW_DIRECTORY)?,
         })
     }
 
@@ -228,13 +225,6 @@ impl Ground<'_> {
             sha256,
             metadata,
         })
-    }
-
-    fn has_other_links(&self, path: &[u8]) -> Result<bool, ApplyError> {
-        let (parent, name) = split(path);
-        let stat = open_dir(self.root, parent)
-            .and_then(|dir| fs::statat(dir, name, fs::AtFlags::SYMLINK_NOFOLLOW));
-        Ok(stat.map_err(|e| io("read", path, e))?.st_nlink > 1)
     }
 
     /// Adds steps that create the directories which new files need and remove the directories which

@@ -102,6 +102,32 @@ impl Record {
     pub(crate) fn all_targets(&self) -> BTreeSet<usize> {
         (0..self.targets.len()).collect()
     }
+
+    /// Indexes of the steps that callers see: those of files and links, and of directories that are
+    /// empty before or after the change. Other directories follow from the files in them.
+    pub(crate) fn named(&self) -> BTreeSet<usize> {
+        let mut paths = BTreeSet::new();
+        let mut files = BTreeSet::new();
+        for step in &self.steps {
+            paths.insert((step.target, step.path.clone()));
+            if is_file(step) {
+                files.insert((step.target, &step.path));
+            }
+        }
+        let is_empty = |step: &Step| {
+            let below = (step.target, [&step.path[..], b"/"].concat());
+            let next = paths.range(&below..).next();
+            !next.is_some_and(|(target, path)| *target == below.0 && path.starts_with(&below.1))
+        };
+        let is_named = |step: &Step| {
+            is_file(step) || (!files.contains(&(step.target, &step.path)) && is_empty(step))
+        };
+        let steps = self.steps.iter().enumerate();
+        steps
+            .filter(|(_, step)| is_named(step))
+            .map(|(index, _)| index)
+            .collect()
+    }
 }
 
 /// Schema id of [`Record`].
@@ -133,7 +159,7 @@ pub(crate) struct Step {
 }
 
 /// Returns whether the step changes a file or link, not a directory.
-pub(crate) fn is_file(step: &Step) -> bool {
+fn is_file(step: &Step) -> bool {
     match step.action {
         Action::Replace { .. } | Action::Place { .. } | Action::Remove { .. } => true,
         Action::MakeDirectory { .. } | Action::RemoveDirectory { .. } => false,

@@ -6,7 +6,7 @@ use crate::journal::{Journal, UndoReport};
 use crate::names::{LeftOut, Names};
 use crate::path::{ancestors, open_dir};
 use crate::plan::{Ground, Plan, Planned, inverse};
-use crate::record::{Action, ApplyId, Record, Step, is_file};
+use crate::record::{Action, ApplyId, Need, Record, Step};
 use crate::steps::{Seen, io, staged_name};
 use crate::transaction::lock;
 use crate::undone::{read_undone, write_undone};
@@ -48,7 +48,8 @@ impl Journal {
             .transpose()?;
         let wanted = |index: usize, step: &Step| match &chosen {
             None => true,
-            Some(chosen) => is_chosen(&before, chosen, index, step),
+            Some(chosen) if names.is_named(index) => chosen.contains(&index),
+            Some(chosen) => is_above(&before, chosen, step),
         };
         let steps = before.steps.iter().enumerate();
         let needed = steps.filter(|(index, step)| wanted(*index, step));
@@ -64,9 +65,9 @@ impl Journal {
             if !wanted(index, step) || undone.contains(&index) {
                 continue;
             }
-            open |= is_file(step);
+            open |= names.is_named(index);
             let Some(root) = roots.get(&step.target) else {
-                if is_file(step) {
+                if names.is_named(index) {
                     let path = names.name(step.target, &step.path);
                     let reason = "its directory does not exist";
                     found.push(Conflict { path, reason });
@@ -88,7 +89,12 @@ impl Journal {
             let action = seen.and_then(|seen| inverse(&step.action, seen));
             match action {
                 Ok(None) => indexes.push(index),
-                Ok(Some(action)) => {
+                Ok(Some(mut action)) => {
+                    if let (Action::RemoveDirectory { need, .. }, true) =
+                        (&mut action, names.is_named(index))
+                    {
+                        *need = Need::Required;
+                    }
                     let new = match &action {
                         Action::Replace { to, .. } | Action::Place { to } => {
                             Some(read_old(old.as_fd(), index, &to.sha256, applied)?)
@@ -117,11 +123,12 @@ impl Journal {
         let transaction = record.id.clone();
         let late = self.run(record, roots, plan.steps)?;
         found.extend(late.iter().map(|left_out| names.conflict(left_out)));
-        // Directories are not recorded as undone: a directory can still contain files, and a later
-        // undo of these files removes the directory.
+        let late = left_out(&late);
+        // Other directories are not recorded as undone: a directory can still contain files, and a
+        // later undo of these files removes the directory.
         indexes.retain(|index| {
             let step = before.steps.get(*index);
-            step.is_some_and(|step| is_file(step) && !is_left_out(&late, step))
+            names.is_named(*index) && step.is_some_and(|step| !late.contains(&place(step)))
         });
         let all: BTreeSet<usize> = undone.iter().chain(&indexes).copied().collect();
         write_undone(directory.as_fd(), &all)
@@ -146,32 +153,34 @@ impl Journal {
     ) -> Result<(), ApplyError> {
         let (directory, before) = self.finished(applied)?;
         let mut all = read_undone(directory.as_fd(), applied)?;
-        let done = |step: &Step| {
-            let same = |other: &&Step| other.target == step.target && other.path == step.path;
-            is_file(step) && undo.steps.iter().any(|s| same(&s)) && !is_left_out(late, step)
-        };
-        let steps = before.steps.iter().enumerate();
-        all.extend(steps.filter(|(_, step)| done(step)).map(|(index, _)| index));
+        let late = left_out(late);
+        let steps: BTreeSet<_> = undo.steps.iter().map(place).collect();
+        let done = |step: &Step| steps.contains(&place(step)) && !late.contains(&place(step));
+        all.extend(before.named().into_iter().filter(|index| {
+            let step = before.steps.get(*index);
+            step.is_some_and(done)
+        }));
         write_undone(directory.as_fd(), &all)
     }
 }
 
-/// Returns whether the undo of the files `chosen` includes a step: it changes such a file, or a
-/// directory above one.
-fn is_chosen(before: &Record, chosen: &BTreeSet<usize>, index: usize, step: &Step) -> bool {
-    if is_file(step) {
-        return chosen.contains(&index);
-    }
+/// Returns whether a step changes a directory above one of the files `chosen`.
+fn is_above(before: &Record, chosen: &BTreeSet<usize>, step: &Step) -> bool {
     let mut files = chosen.iter().filter_map(|index| before.steps.get(*index));
     files.any(|file| {
         file.target == step.target && ancestors(&file.path).any(|above| above == step.path)
     })
 }
 
-/// Returns whether the undo left out this path of this target.
-fn is_left_out(late: &[LeftOut], step: &Step) -> bool {
-    late.iter()
-        .any(|left_out| left_out.target == step.target && left_out.path == step.path)
+/// Target and path of a step.
+fn place(step: &Step) -> (usize, &[u8]) {
+    (step.target, &step.path)
+}
+
+/// Targets and paths that an undo left out.
+fn left_out(late: &[LeftOut]) -> BTreeSet<(usize, &[u8])> {
+    let places = late.iter().map(|one| (one.target, &one.path[..]));
+    places.collect()
 }
 
 /// Reads the old contents of a path from the journal and checks their hash.

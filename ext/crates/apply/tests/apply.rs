@@ -132,7 +132,7 @@ type Case = (fn(&Bench), EntryChange);
 
 #[test]
 fn path_in_an_unexpected_state_is_a_conflict() {
-    let cases: [Case; 5] = [
+    let cases: [Case; 4] = [
         (|b| b.write("a", b"there\n"), added("a", file(b"new\n"))),
         (|_| (), deleted("a", file(b"old\n"))),
         (
@@ -141,13 +141,6 @@ fn path_in_an_unexpected_state_is_a_conflict() {
                 symlink("real", b.path("a")).unwrap();
             },
             modified("a/x", file(b"old\n"), file(b"new\n")),
-        ),
-        (
-            |b| {
-                b.write("a", b"old\n");
-                fs::hard_link(b.path("a"), b.path("second")).unwrap();
-            },
-            modified("a", file(b"old\n"), file(b"new\n")),
         ),
         (|b| b.write("a/kept", b"kept\n"), added("a", file(b"new\n"))),
     ];
@@ -580,6 +573,236 @@ fn undo_needs_only_the_directories_of_its_files_and_reports_the_files_of_a_missi
     assert!(!bench.path("d").exists());
     let undone = bench.journal().applied(&applied.id).unwrap().undone;
     assert_eq!(undone.len(), 2);
+}
+
+/// A change with the files before and after it.
+type Kinds = fn(&Bench) -> MountChanges;
+
+#[test]
+fn entry_whose_kind_changes_is_applied_and_undone_and_nothing_else_stays() {
+    let directory_to_link: Kinds = |bench| {
+        bench.write("real/x.php", b"<?php\n");
+        bench.write("d/sub/deep.php", b"<?php 1;\n");
+        bench.write("d/x.php", b"<?php 2;\n");
+        changes(vec![
+            deleted("d/sub/deep.php", file(b"<?php 1;\n")),
+            deleted("d/x.php", file(b"<?php 2;\n")),
+            added("d", link("real")),
+        ])
+    };
+    let link_to_directory: Kinds = |bench| {
+        bench.write("real/x.php", b"<?php\n");
+        symlink("real", bench.path("d")).unwrap();
+        changes(vec![
+            deleted("d", link("real")),
+            added("d/sub/deep.php", file(b"<?php 1;\n")),
+            added("d/x.php", file(b"<?php 2;\n")),
+        ])
+    };
+    let file_to_directory: Kinds = |bench| {
+        bench.write("d", b"file\n");
+        changes(vec![
+            deleted("d", file(b"file\n")),
+            added("d/x.php", file(b"<?php\n")),
+        ])
+    };
+    let directory_to_file: Kinds = |bench| {
+        bench.write("d/sub/x.php", b"<?php\n");
+        changes(vec![
+            deleted("d/sub/x.php", file(b"<?php\n")),
+            added("d", file(b"file\n")),
+        ])
+    };
+    let file_to_empty_directory: Kinds = |bench| {
+        bench.write("d", b"file\n");
+        changes(vec![modified("d", file(b"file\n"), Node::Directory)])
+    };
+    let empty_directory_to_link: Kinds = |bench| {
+        fs::create_dir(bench.path("d")).unwrap();
+        changes(vec![modified("d", Node::Directory, link("nowhere"))])
+    };
+    let new_empty_directory: Kinds = |_| changes(vec![added("d", Node::Directory)]);
+    let no_empty_directory: Kinds = |bench| {
+        fs::create_dir(bench.path("d")).unwrap();
+        changes(vec![deleted("d", Node::Directory)])
+    };
+    let cases = [
+        new_empty_directory,
+        no_empty_directory,
+        directory_to_link,
+        link_to_directory,
+        file_to_directory,
+        directory_to_file,
+        file_to_empty_directory,
+        empty_directory_to_link,
+    ];
+    for (number, prepare) in cases.into_iter().enumerate() {
+        let bench = Bench::new();
+        let change = prepare(&bench);
+        let before = tree(&bench.target);
+        let applied = bench.apply(change).unwrap();
+        let after = tree(&bench.target);
+        assert_ne!(after, before, "{number}");
+        assert!(applied.files.iter().any(|name| name == "d"), "{number}");
+        assert!(
+            !after.keys().any(|name| name.contains(".wp-codebox")),
+            "{number}: {after:?}"
+        );
+        let report = bench.undo(&applied.id, None).unwrap();
+        assert_eq!(report.conflicts, [], "{number}");
+        assert_eq!(tree(&bench.target), before, "{number}");
+    }
+}
+
+#[test]
+fn undo_of_a_new_empty_directory_is_a_conflict_as_long_as_it_has_files() {
+    let bench = Bench::new();
+    let applied = bench.apply(changes(vec![added("d", Node::Directory)]));
+    let applied = applied.unwrap();
+    bench.write("d/mine", b"mine\n");
+    let report = bench.undo(&applied.id, None).unwrap();
+    assert_eq!(report.restored, [""; 0]);
+    assert_eq!(report.conflicts[0].reason, "not empty");
+    assert!(bench.path("d/mine").exists());
+    fs::remove_file(bench.path("d/mine")).unwrap();
+    assert_eq!(bench.undo(&applied.id, None).unwrap().restored, ["d"]);
+    assert!(!bench.path("d").exists());
+}
+
+#[test]
+fn replaced_file_leaves_its_other_hard_link_with_the_old_contents_and_undo_restores_them() {
+    let bench = Bench::new();
+    bench.write("a.php", b"1\n");
+    fs::hard_link(bench.path("a.php"), bench.path("other")).unwrap();
+    let change = modified("a.php", file(b"1\n"), file(b"2\n"));
+    let applied = bench.apply(changes(vec![change])).unwrap();
+    let text = |name: &str| fs::read(bench.path(name)).unwrap();
+    assert_eq!(
+        (text("a.php"), text("other")),
+        (b"2\n".to_vec(), b"1\n".to_vec())
+    );
+    bench.undo(&applied.id, None).unwrap();
+    assert_eq!(text("a.php"), b"1\n");
+}
+
+/// Runs `work` in a thread with this user and group and without other groups.
+fn as_user(user: u32, work: impl FnOnce() + Send) {
+    use rustix::process::{Gid, Uid};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            set_thread_groups(&[]).unwrap();
+            set_thread_res_gid(gid, gid, gid).unwrap();
+            set_thread_res_uid(uid, uid, uid).unwrap();
+            work();
+        });
+    });
+}
+
+#[test]
+fn file_of_a_foreign_group_is_replaced_if_all_users_have_the_rights_of_the_group_and_else_refused()
+{
+    use std::os::unix::fs::chown;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give files to other users");
+        return;
+    }
+    const USER: u32 = 4321;
+    const GROUP: u32 = 4322;
+    let bench = Bench::new();
+    fs::create_dir(bench.path("shared")).unwrap();
+    for (name, mode) in [
+        ("all.php", 0o644),
+        ("group.php", 0o640),
+        ("foreign.php", 0o644),
+    ] {
+        bench.write(name, b"1\n");
+        fs::set_permissions(bench.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        chown(bench.path(name), Some(USER), Some(GROUP)).unwrap();
+    }
+    chown(bench.path("foreign.php"), Some(0), Some(0)).unwrap();
+    chown(bench.path("shared"), Some(USER), Some(GROUP)).unwrap();
+    let set_group_id = fs::Permissions::from_mode(0o2775);
+    fs::set_permissions(bench.path("shared"), set_group_id).unwrap();
+    for directory in [&bench.target, &bench.site] {
+        chown(directory, Some(USER), Some(USER)).unwrap();
+    }
+    let before = tree(&bench.target);
+    let change = |name: &str| {
+        changes(vec![
+            modified("all.php", file(b"1\n"), file(b"2\n")),
+            modified(name, file(b"1\n"), file(b"2\n")),
+        ])
+    };
+    as_user(USER, || {
+        for name in ["group.php", "foreign.php"] {
+            match bench.apply(change(name)) {
+                Err(ApplyError::Ownership { path, .. }) => assert_eq!(path, name),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(tree(&bench.target), before);
+        }
+        let applied = bench.apply(changes(vec![
+            modified("all.php", file(b"1\n"), file(b"2\n")),
+            added("shared/new/x.php", file(b"x\n")),
+        ]));
+        let applied = applied.unwrap();
+        assert_eq!(fs::read(bench.path("all.php")).unwrap(), b"2\n");
+        assert!(bench.path("shared/new/x.php").exists());
+        bench.undo(&applied.id, None).unwrap();
+        assert_eq!(tree(&bench.target), before);
+    });
+    // Control: root replaces both, and they keep owner, group and mode.
+    for name in ["group.php", "foreign.php"] {
+        let owner = |path: &str| {
+            let stat = fs::metadata(bench.path(path)).unwrap();
+            (stat.uid(), stat.gid(), stat.mode())
+        };
+        let old = owner(name);
+        let applied = bench.apply(change(name)).unwrap();
+        assert_eq!(owner(name), old);
+        bench.undo(&applied.id, None).unwrap();
+    }
+}
+
+#[test]
+fn new_entries_get_the_default_acl_and_the_set_group_id_bit_of_their_directory() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("d")).unwrap();
+    fs::set_permissions(bench.path("d"), fs::Permissions::from_mode(0o2755)).unwrap();
+    // An ACL with the entries user::rwx, user:4321:rwx, group::r-x, mask::rwx and other::r-x.
+    let entries: [(u16, u16, u32); 5] = [
+        (1, 7, u32::MAX),
+        (2, 7, 4321),
+        (4, 5, u32::MAX),
+        (0x10, 7, u32::MAX),
+        (0x20, 5, u32::MAX),
+    ];
+    let mut acl = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        acl.extend(tag.to_le_bytes());
+        acl.extend(rights.to_le_bytes());
+        acl.extend(id.to_le_bytes());
+    }
+    let default = "system.posix_acl_default";
+    if setxattr(bench.path("d"), default, &acl, XattrFlags::empty()).is_err() {
+        eprintln!("skipped: this file system has no ACLs");
+        return;
+    }
+    let has = |name: &str, attribute: &str| {
+        let mut value = [0_u8; 64];
+        getxattr(bench.path(name), attribute, &mut value).is_ok()
+    };
+    let change = changes(vec![added("d/new/x.php", file(b"x\n"))]);
+    let applied = bench.apply(change).unwrap();
+    let mode = |name: &str| fs::metadata(bench.path(name)).unwrap().mode() & 0o7777;
+    assert_eq!((mode("d/new"), mode("d/new/x.php")), (0o2755, 0o644));
+    let access = "system.posix_acl_access";
+    assert!(has("d/new", default) && has("d/new", access) && has("d/new/x.php", access));
+    assert!(!has("d/new/x.php", default));
+    bench.undo(&applied.id, None).unwrap();
+    assert!(!bench.path("d/new").exists());
 }
 
 #[test]
