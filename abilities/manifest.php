@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '0fd5ca138372b3af23a7d863621068d6728bfcbcd7bcc5e8eb0f11c6fbf2307f',
+	'contract_digest' => '84fa6d5c3952dfe63ba5c41cc9e59b495df5b1b660e8924910b68968b0b682fe',
 ];

@@ -102,7 +102,8 @@ final class Access {
 			// Keyed by run id, because a run that starts meanwhile shifts others to the next page.
 			$own    += array_column( array_filter( (array) $list['runs'], [ $this, 'is_own_run' ] ), null, 'run_id' );
 			$offset += self::PAGE;
-		} while ( count( (array) $list['runs'] ) === self::PAGE );
+			// A page has fewer runs than its size when one of them cannot be read.
+		} while ( $offset < (int) $list['total'] );
 		return array_values( $own );
 	}
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import time
 
 from harness import must, poll_until
+from harness.bench import tree
 from harness.frames import SupervisorClient, runs
 
 WORK = "for i in $(seq 300); do echo $i > file-$i.txt; done; echo four >> lib/a.txt; echo ready"
@@ -163,3 +165,40 @@ def test_recovery_bundle_is_removed_after_success(bench):
     must(not os.path.exists(os.path.join(run.directory, "salvage")), "the recovery bundle was not removed")
     view = run.look()
     must(view["salvaged"] is False and view["bundle_id"] == last["result"]["artifacts"]["bundle_id"], json.dumps(view)[:400])
+
+
+def test_run_with_a_newer_or_damaged_record_is_reported_by_lists_and_gc_and_stays(bench):
+    killed = [SupervisorClient(bench, "sleep 60").spawn().accepted() for _ in range(3)]
+    for run in killed:
+        run.kill()
+        os.makedirs(os.path.join(run.directory, "scratch", "change-0"), exist_ok=True)
+        with open(os.path.join(run.directory, "scratch", "change-0", "only-copy"), "w", encoding="utf-8") as file:
+            file.write("a change")
+        bench.own(run.directory)
+    newer, damaged, control = killed
+    with open(os.path.join(newer.directory, "run.json"), "r+", encoding="utf-8") as file:
+        record = {**json.load(file), "version": 1000, "status": "ended", "outcome": "improved"}
+        file.seek(0)
+        json.dump(record, file)
+        file.truncate()
+    os.truncate(os.path.join(damaged.directory, "run.json"), 100)
+    stay = {newer: "use the newer wp-codebox", damaged: "restore it from a backup"}
+    before = {run: tree(run.directory) for run in stay}
+    place = ["--state", bench.state, "--site", bench.site, "--json"]
+    for _ in range(2):
+        listed = runs(bench, "list").expect(1).json
+        collected = bench.call("gc", *place, "--max-age", "0s").expect(1).json
+        for run, advice in stay.items():
+            rows = [row for row in listed["unreadable"] if row["data"]["run_id"] == run.run_id]
+            must(len(rows) == 1 and advice in rows[0]["message"], json.dumps(listed))
+            rows = [row for row in collected["failed"] if row["id"] == run.run_id]
+            must(len(rows) == 1 and advice in rows[0]["message"], json.dumps(collected))
+            must(advice in str(runs(bench, "get", run.run_id).expect(125, "wp_codebox_state_dir_invalid")), "the cause is missing")
+            must(tree(run.directory) == before[run], "the run was changed")
+        must(not os.path.exists(control.directory), "control: a dead run with a readable record was not collected")
+    human = bench.call("gc", "--state", bench.state, "--site", bench.site)
+    must(human.exit == 1 and all(f"run {run.run_id}: the run stays as it is" in human.stderr for run in stay), str(human))
+    for run in stay:
+        shutil.rmtree(run.directory)
+        os.remove(os.path.join(bench.state, "sites", bench.site, "active", run.run_id))
+    runs(bench, "list").expect(0)

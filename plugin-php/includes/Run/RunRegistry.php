@@ -63,6 +63,8 @@ final class RunRegistry {
 		$page   = (int) ( $input['page'] ?? 1 );
 		$limit  = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$offset = ( $page - 1 ) * $limit;
+
+		$unreadable = [];
 		if ( $this->access->sees_all( $authority ) ) {
 			$list  = Runs::list(
 				$this->site->id(),
@@ -73,12 +75,14 @@ final class RunRegistry {
 			);
 			$total = (int) $list['total'];
 			$views = array_values( (array) $list['runs'] );
+			// It is unknown whose runs these are, so only callers who see all runs see them.
+			$unreadable = array_values( (array) ( $list['unreadable'] ?? [] ) );
 		} else {
 			$own   = $this->access->own_runs( $filter );
 			$total = count( $own );
 			$views = array_slice( $own, $offset, $limit );
 		}
-		return [
+		$answer = [
 			'success'  => true,
 			'schema'   => 'wp-codebox/run-list/v1',
 			'total'    => $total,
@@ -86,6 +90,10 @@ final class RunRegistry {
 			'per_page' => $limit,
 			'runs'     => array_map( [ self::class, 'present' ], $views ),
 		];
+		if ( $unreadable ) {
+			$answer['unreadable'] = $unreadable;
+		}
+		return $answer;
 	}
 
 	/**

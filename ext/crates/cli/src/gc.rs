@@ -144,8 +144,16 @@ fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
 }
 
 fn cgroups(state: &StateDir, report: &mut GcReport) {
-    let Ok(found) = reap_cgroups(state) else {
-        return;
+    let found = match reap_cgroups(state) {
+        Ok(found) => found,
+        Err(error) => {
+            report.failed.push(GcFailure {
+                kind: GcKind::Cgroup,
+                id: "cgroup".to_owned(),
+                message: format!("the cgroups of dead runs cannot be listed: {error}; check owner and mode of cgroups/ in the state directory"),
+            });
+            return;
+        }
     };
     report.removed.extend((0..found.removed).map(|_| GcItem {
         kind: GcKind::Cgroup,

@@ -67,7 +67,10 @@ pub(crate) fn open(
 fn request_failed(run: &FoundRun, error: LiveError) -> ErrorBody {
     match error {
         LiveError::NotHeld => {
-            let why = run.recorded_error().map(|error| error.message);
+            let why = match run.recorded_error() {
+                Ok(error) => error.map(|error| error.message),
+                Err(error) => Some(error.to_string()),
+            };
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             ErrorBody::new(
                 ErrorCode::SandboxNotHeld,

@@ -90,6 +90,10 @@ pub struct RunList {
     pub total: u64,
     /// Runs on this page.
     pub runs: Vec<RunView>,
+    /// One error for each run that cannot be read, with its id in `data.run_id`. Such a run is in no
+    /// page; it stays as it is until it can be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<ErrorBody>,
 }
 
 /// One page of a run's event journal.

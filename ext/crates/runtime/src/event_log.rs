@@ -4,6 +4,7 @@
 //! last line without line feed is not an event yet, because the writer has not finished it. A line
 //! that is not a valid event is skipped.
 
+use crate::document::DocumentError;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -118,6 +119,20 @@ pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
             return Ok(events);
         }
         back *= 4;
+    }
+}
+
+/// Converts an error of reading the journal.
+pub(crate) fn unreadable(source: io::Error) -> DocumentError {
+    let name = "events.jsonl";
+    DocumentError::Unreadable { name, source }
+}
+
+/// Writes the journal of a run, if it has one, to the disk.
+pub(crate) fn sync(run_dir: &Path) -> io::Result<()> {
+    match File::open(run_dir.join("events.jsonl")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => opened?.sync_all(),
     }
 }
 

@@ -23,7 +23,8 @@ pub use report::{
 };
 
 use crate::disk::disk_bytes;
-use crate::markers::take_lease;
+use crate::document::DocumentError;
+use crate::markers::{MarkerState, marker_state, take_lease};
 use crate::reap::{Settled, settle_dead};
 use crate::run_dir::{REMOVING, io};
 use crate::{RunDirError, RunRecord, StateDir, reap_dead, rfc3339};
@@ -41,11 +42,11 @@ const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 /// Returns the sites that have a directory in the state directory.
 pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     let path = state.ensure(&["sites"])?;
-    let mut sites: Vec<SiteId> = std::fs::read_dir(path)
-        .map_err(io("list the sites"))?
-        .flatten()
-        .filter_map(|entry| SiteId::new(entry.file_name().to_str()?).ok())
-        .collect();
+    let mut sites = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io("list the sites"))? {
+        let name = entry.map_err(io("list the sites"))?.file_name();
+        sites.extend(name.to_str().and_then(|name| SiteId::new(name).ok()));
+    }
     sites.sort();
     Ok(sites)
 }
@@ -65,10 +66,12 @@ pub fn collect(
     rules: &GcRules,
     report: &mut GcReport,
 ) -> Result<(), RunDirError> {
+    let mut unsettled = Vec::new();
     if rules.mode == GcMode::Remove {
         let reaped = reap_dead(state, site)?;
         report.settled += reaped.settled;
         report.alive += reaped.alive;
+        unsettled = reaped.unreadable;
     }
     let root = state.ensure(&["sites", site.as_str(), "runs"])?;
     let active = state.ensure(&["sites", site.as_str(), "active"])?;
@@ -89,21 +92,44 @@ pub fn collect(
         let Ok(run_id) = RunId::new(name) else {
             continue;
         };
-        // A marker means that the run is alive, or that another process may be writing its final
-        // record.
-        if active.join(run_id.as_str()).exists() {
+        let path = root.join(run_id.as_str());
+        // A marker means that the run is alive, that another process may be writing its final record,
+        // or that `reap_dead` could not settle it. It is examined before the record is read: if the
+        // run ends in between, the record already is the final one.
+        let marker = marker_state(&active.join(run_id.as_str()));
+        let mut stays = |error: DocumentError| {
+            report.failed.push(GcFailure {
+                kind: GcKind::Run,
+                id: run_id.to_string(),
+                message: format!("the run stays as it is: {error}"),
+            });
+        };
+        let record = match RunRecord::read(&path) {
+            Ok(record) => record,
+            Err(error) => {
+                stays(error);
+                continue;
+            }
+        };
+        if !matches!(marker, MarkerState::Settled) {
+            if let Some(at) = unsettled.iter().position(|(id, _)| *id == run_id) {
+                stays(unsettled.swap_remove(at).1);
+            }
             continue;
         }
-        let path = root.join(run_id.as_str());
-        if !RunRecord::read(&path).is_some_and(|record| record.is_terminal()) {
+        if !record.is_some_and(|record| record.is_terminal()) {
             // The run has no marker, so an old version of this program, which created no markers,
             // started it. Only the lock on its file `lease` shows whether the run is alive.
             match rules.mode {
                 GcMode::DryRun => continue,
                 GcMode::Remove => match settle_dead(state, site, &path, &run_id, None) {
-                    Settled::Yes => report.settled += 1,
-                    Settled::ByOther | Settled::NotNow => {
+                    Ok(Settled::Yes) => report.settled += 1,
+                    Ok(Settled::ByOther | Settled::NotNow) => {
                         report.alive += 1;
+                        continue;
+                    }
+                    Err(error) => {
+                        stays(error);
                         continue;
                     }
                 },
@@ -170,11 +196,24 @@ fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &m
 /// Removes unfinished bundles whose writer must be dead, and finished bundles if the rules say
 /// so.
 fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
-    let store = Dir::open(state.path())
-        .ok()
-        .and_then(|root| Store::open(&root, site).ok());
-    let Some(store) = store else {
-        return;
+    let store = match Dir::open(state.path()) {
+        Ok(root) => Store::open(&root, site).map_err(|e| e.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let listed = store.and_then(|store| match store.list() {
+        Ok(rows) => Ok((store, rows)),
+        Err(error) => Err(error.to_string()),
+    });
+    let (store, rows) = match listed {
+        Ok(listed) => listed,
+        Err(message) => {
+            report.failed.push(GcFailure {
+                kind: GcKind::Artifact,
+                id: site.to_string(),
+                message,
+            });
+            return;
+        }
     };
     if rules.mode == GcMode::Remove {
         let before = seconds_ago(ORPHAN_AGE);
@@ -191,20 +230,21 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
         }
     }
     let ArtifactRule::OlderThan(age) = rules.artifacts else {
-        let bundles = store.directory().names().unwrap_or_default();
-        let of_runs = |name: Vec<u8>| String::from_utf8(name).is_ok_and(|n| RunId::new(n).is_ok());
-        let count = bundles
-            .into_iter()
-            .filter(|name| of_runs(name.clone()))
-            .count();
-        report.stays(GcKind::Artifact, count, GcRetainReason::OnlyOnRequest);
+        report.stays(GcKind::Artifact, rows.len(), GcRetainReason::OnlyOnRequest);
         return;
     };
     // Both dates are RFC 3339 in UTC in the same format, so comparing the texts compares the times.
-    // A bundle without a date is not removed. Ages are whole seconds: age 0 includes bundles of the
+    // A bundle without a date is not removed, because its manifest cannot be read. Ages are whole seconds: age 0 includes bundles of the
     // current second.
     let before = rfc3339(seconds_ago(age), 999);
-    for row in store.list().unwrap_or_default() {
+    for row in rows {
+        if row.created_at.is_empty() {
+            report.failed.push(GcFailure {
+                kind: GcKind::Artifact,
+                id: row.run_id.to_string(),
+                message: "the bundle stays as it is: its manifest.json cannot be read; `wp-codebox artifacts verify` says why".to_owned(),
+            });
+        }
         if row.created_at.is_empty() || row.created_at > before {
             continue;
         }

@@ -7,21 +7,22 @@
 //! which are lost with the guest. The process that settles the run writes the bundle: unsigned,
 //! without changes and not approvable. All three files were redacted when they were written.
 
-use crate::event_log::{PageLimits, read_events};
+use crate::document::{DocumentError, parse, read_document, replace_file};
+use crate::event_log::{PageLimits, read_events, unreadable};
 use crate::now_rfc3339;
 use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RECOVERY_BUNDLE, RunDir, RunDirError, io};
-use crate::run_record::replace_file;
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use wp_codebox_artifacts::{
-    Approvable, BundleInputs, BundleMount, BundleSigner, Dir, Durability, EpisodeFiles,
-    EpisodePart, ExcludeRules, ExecutionRecord, LeftOut, RenameMode, cut_episode, write_bundle_as,
+    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, Durability,
+    EpisodeFiles, EpisodePart, ExcludeRules, ExecutionRecord, LeftOut, RenameMode, cut_episode,
+    write_bundle_as,
 };
 use wp_codebox_contracts::{
     ErrorCode, EventType, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
@@ -84,7 +85,7 @@ impl RunDir {
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
         let failed = io("write the description of the sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
-        replace_file(self.path(), HELD_FACTS, &bytes).map_err(failed)
+        replace_file(self.path(), HELD_FACTS, &bytes, Durability::Synced).map_err(failed)
     }
 
     /// Appends a part of the episode. If the write fails, removes the partial line.
@@ -105,22 +106,23 @@ impl RunDir {
 }
 
 /// If a dead run had a held sandbox, writes its recovery bundle into `salvage/` in the run
-/// directory. Returns `None` if the run had no held sandbox or the bundle cannot be written.
-pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path.join(HELD_FACTS)).ok()?;
-    file.take(MOST).read_to_end(&mut bytes).ok()?;
-    let facts: HeldFacts = serde_json::from_slice(&bytes).ok()?;
+/// directory. Returns whether it wrote one: not if the run had no held sandbox, or if its facts make
+/// no valid bundle.
+pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Result<bool, DocumentError> {
+    let Some(bytes) = read_document(path, HELD_FACTS, MOST)? else {
+        return Ok(false);
+    };
+    let inputs = inputs(path, run_id, parse(HELD_FACTS, &bytes)?)?;
+    let failed = |source: io::Error| DocumentError::Recovery { source };
     let directory = path.join(RECOVERY_BUNDLE);
     let mut builder = fs::DirBuilder::new();
     builder
         .recursive(true)
         .mode(0o700)
         .create(&directory)
-        .ok()?;
-    let inputs = inputs(path, run_id, facts)?;
-    write_bundle_as(
-        &Dir::open(&directory).ok()?,
+        .map_err(failed)?;
+    let written = write_bundle_as(
+        &Dir::open(&directory).map_err(|errno| failed(errno.into()))?,
         run_id,
         &inputs,
         &Redactor::new(&[]),
@@ -128,17 +130,23 @@ pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
         // Not synced here: [`crate::recovery`] syncs the bundle before it moves the bundle to its
         // final place.
         Durability::Unsynced,
-    )
-    .ok()
-    .map(drop)
+    );
+    match written {
+        Ok(_) => Ok(true),
+        Err(error @ (BundleError::NoSpace | BundleError::Io { .. })) => {
+            Err(failed(io::Error::other(error.to_string())))
+        }
+        // Another attempt would fail in the same way. The journal stays.
+        Err(_) => Ok(false),
+    }
 }
 
-fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs> {
+fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Result<BundleInputs, DocumentError> {
     let limits = PageLimits {
         count: usize::MAX,
         bytes: MOST,
     };
-    let page = read_events(path, 0, limits).ok()?;
+    let page = read_events(path, 0, limits).map_err(unreadable)?;
     let (commands, unfinished) = executions(&page.events);
     let mut notes = vec![SUMMARY.to_owned()];
     if !unfinished.is_empty() {
@@ -152,7 +160,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
             "journal events beyond the first {MOST} bytes were left out"
         ));
     }
-    let (parts, half) = parts(path);
+    let (parts, half) = parts(path)?;
     let episode = cut_episode(parts);
     notes.push(match (&episode, half) {
         (Some(_), MissingParts::No) => {
@@ -166,7 +174,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let mut observations = facts.observations;
     let seen = episode.iter().flat_map(|closed| &closed.observations);
     observations.extend(seen.map(|seen| json!(seen)));
-    Some(BundleInputs {
+    Ok(BundleInputs {
         created_at: now_rfc3339(),
         runtime: RuntimeInfo {
             status: "destroyed".to_owned(),
@@ -327,20 +335,25 @@ enum MissingParts {
     Yes,
 }
 
-/// Reads the recorded parts of the episode, up to the first line that is not a valid part.
-fn parts(path: &Path) -> (Vec<EpisodePart>, MissingParts) {
-    let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
-        return (Vec::new(), MissingParts::No);
+/// Reads the recorded parts of the episode, up to the first line that is not a valid part. Only the
+/// last line can be incomplete after the death of the supervisor.
+fn parts(path: &Path) -> Result<(Vec<EpisodePart>, MissingParts), DocumentError> {
+    let unreadable = |source| DocumentError::Unreadable {
+        name: HELD_EPISODE,
+        source,
+    };
+    let file = match fs::File::open(path.join(HELD_EPISODE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((Vec::new(), MissingParts::No));
+        }
+        opened => opened.map_err(unreadable)?,
     };
     let mut parts = Vec::new();
     for line in BufReader::new(file.take(MOST)).split(b'\n') {
-        let part = line
-            .ok()
-            .and_then(|line| serde_json::from_slice(&line).ok());
-        match part {
-            Some(part) => parts.push(part),
-            None => return (parts, MissingParts::Yes),
+        match serde_json::from_slice(&line.map_err(unreadable)?) {
+            Ok(part) => parts.push(part),
+            Err(_) => return Ok((parts, MissingParts::Yes)),
         }
     }
-    (parts, MissingParts::No)
+    Ok((parts, MissingParts::No))
 }

@@ -10,6 +10,7 @@ mod backend;
 mod call;
 mod cancellation;
 mod disk;
+mod document;
 mod event_log;
 mod gc;
 mod guest_program;
@@ -42,6 +43,7 @@ pub use backend::{
 };
 pub use call::{Bounds, COMPONENTS, Call, Cut, Step, Stop};
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
+pub use document::DocumentError;
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
@@ -58,8 +60,8 @@ pub use kernel_error::kernel_error;
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
-    list, list_entries, list_selected, runs_of_directory, status, view,
+    DirectoryRun, FoundRun, ListFilter, RegistryError, RunPage, StatusFilter, cancellation, cost,
+    entry, events, find, list, list_entries, list_selected, runs_of_directory, status, view,
 };
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};

@@ -57,11 +57,14 @@ pub(crate) fn is_marker(name: &std::ffi::OsStr) -> bool {
 
 /// Counts the runs of a site whose supervisor is alive.
 pub(crate) fn count_alive(active: &Path) -> io::Result<usize> {
-    let alive = fs::read_dir(active)?
-        .flatten()
-        .filter(|entry| is_marker(&entry.file_name()))
-        .filter(|entry| matches!(marker_state(&entry.path()), MarkerState::Alive))
-        .count();
+    let mut alive = 0;
+    for entry in fs::read_dir(active)? {
+        let entry = entry?;
+        let is_alive = || matches!(marker_state(&entry.path()), MarkerState::Alive);
+        if is_marker(&entry.file_name()) && is_alive() {
+            alive += 1;
+        }
+    }
     Ok(alive)
 }
 

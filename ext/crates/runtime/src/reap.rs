@@ -6,6 +6,7 @@
 //! If several processes settle the same run, only the one that has locked the run's file `lease`
 //! does the work; the others leave the run unchanged.
 
+use crate::document::DocumentError;
 use crate::markers::{
     MarkerState, drop_unfinished, is_marker, is_removed, marker_state, take_lease,
 };
@@ -24,24 +25,27 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
 };
 
-/// Numbers of dead and live runs that one call of [`reap_dead`] found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What one call of [`reap_dead`] found.
+#[derive(Debug, Default)]
 pub struct Reaped {
     /// Number of runs settled because their supervisor was dead.
     pub settled: usize,
     /// Number of runs that are alive or that another process is settling.
     pub alive: usize,
+    /// Runs whose supervisor is dead and that stay as they are, because a document of them cannot
+    /// be read.
+    pub unreadable: Vec<(RunId, DocumentError)>,
 }
 
-/// Settles every run of a site whose supervisor is dead.
+/// Settles every run of a site whose supervisor is dead. A run that cannot be read stays unsettled,
+/// with its marker, so a later call tries again.
 pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError> {
     let active = state.ensure(&["sites", site.as_str(), "active"])?;
     let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
     let mut reaped = Reaped::default();
-    for entry in fs::read_dir(&active)
-        .map_err(io("list the active runs"))?
-        .flatten()
-    {
+    let failed = io("list the active runs");
+    for entry in fs::read_dir(&active).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
         let marker = entry.path();
         let Some(run_id) = entry.file_name().to_str().and_then(|n| RunId::new(n).ok()) else {
             if !is_marker(&entry.file_name()) {
@@ -55,12 +59,13 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
             MarkerState::Alive => reaped.alive += 1,
             MarkerState::Dead(mark) => {
                 match settle_dead(state, site, &path, &run_id, Some(&mark)) {
-                    Settled::Yes => {
+                    Ok(Settled::Yes) => {
                         let _ = fs::remove_file(marker);
                         reaped.settled += 1;
                     }
-                    Settled::ByOther => {}
-                    Settled::NotNow => reaped.alive += 1,
+                    Ok(Settled::ByOther) => {}
+                    Ok(Settled::NotNow) => reaped.alive += 1,
+                    Err(error) => reaped.unreadable.push((run_id, error)),
                 }
             }
         }
@@ -83,19 +88,24 @@ pub(crate) enum Settled {
 
 /// Writes the final record of a dead run, and removes data that only a live run needs. `mark` is
 /// the locked marker file, if the run has one.
+///
+/// # Errors
+/// When a document of the run exists and cannot be read, or is missing although the run has files
+/// that are created after it. The run then stays as it is, because what it left may be the only copy
+/// of a change.
 pub(crate) fn settle_dead(
     state: &StateDir,
     site: &SiteId,
     path: &Path,
     run_id: &RunId,
     mark: Option<&OwnedFd>,
-) -> Settled {
+) -> Result<Settled, DocumentError> {
     // If the supervisor died before it created the run directory, the run still gets a record, so
     // the directory is created here. A run without marker has a directory, or was
     // garbage-collected.
     let made = mark.is_some() && rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).is_ok();
     let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
-        return Settled::NotNow;
+        return Ok(Settled::NotNow);
     };
     if mark.is_some_and(is_removed) {
         // Since the marker was read, another process has settled the run and perhaps also removed
@@ -104,14 +114,14 @@ pub(crate) fn settle_dead(
             let _ = fs::remove_file(path.join("lease"));
             let _ = fs::remove_dir(path);
         }
-        return Settled::ByOther;
+        return Ok(Settled::ByOther);
     }
     let mut record =
-        RunRecord::read(path).unwrap_or_else(|| RunRecord::begun(&NewRun::new(run_id.clone())));
+        RunRecord::read(path)?.unwrap_or_else(|| RunRecord::begun(&NewRun::new(run_id.clone())));
     if !record.is_terminal() {
-        let found = recover(state, site, path, run_id);
+        let found = recover(state, site, path, run_id)?;
         record.salvaged = matches!(found, Recovered::RecoveryBundle { .. });
-        let request = end_request(&record, path);
+        let request = end_request(&record, path)?;
         let ending = ending(found);
         let ending = match is_supervisor_death(&ending) {
             true => explained(apply_end_request(ending, request), &record, path),
@@ -119,7 +129,7 @@ pub(crate) fn settle_dead(
         };
         record.end(ending);
         if record.write(path).is_err() {
-            return Settled::NotNow;
+            return Ok(Settled::NotNow);
         }
         // Removes a bundle that the run did not finish. A finished bundle is no longer in the
         // staging directory: it was moved to its final place before the record was written.
@@ -131,7 +141,7 @@ pub(crate) fn settle_dead(
         remove_scratch(path);
     }
     remove_leftovers(path);
-    Settled::Yes
+    Ok(Settled::Yes)
 }
 
 /// Why the run was being ended when its supervisor died: a cancellation, the deadline, or neither.
@@ -143,18 +153,18 @@ enum EndRequest {
 }
 
 /// Determines from record and journal why the run was being ended.
-fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
-    let events = event_log::last_events(path).unwrap_or_default();
+fn end_request(record: &RunRecord, path: &Path) -> Result<EndRequest, DocumentError> {
+    let events = event_log::last_events(path).map_err(event_log::unreadable)?;
     let last = events.iter().rev().find_map(|event| match event.kind {
         EventType::CommandFinished => event.data.get("end").and_then(Value::as_str),
         _ => None,
     });
-    match last {
+    Ok(match last {
         _ if record.cancellation.is_some() => EndRequest::Cancel,
         Some("cancelled") => EndRequest::Cancel,
         Some("timed-out") => EndRequest::Deadline,
         Some(_) | None => EndRequest::Nothing,
-    }
+    })
 }
 
 /// Returns whether the ending reports the death of the supervisor instead of a result of the run.
@@ -258,3 +268,6 @@ fn remove_staging(state: &StateDir, site: &SiteId, run_id: &RunId) -> Option<usi
     let root = Dir::open(state.path()).ok()?;
     Store::open(&root, site).ok()?.remove_staging(run_id).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,16 @@
 //! Data left by a dead run: its result, its own bundle, or its recovery bundle.
 
+use crate::document::{DocumentError, parse, read_document};
 use crate::run_dir::{RECOVERY_BUNDLE, RESULT_FILE};
 use crate::{StateDir, event_log, held};
 use rustix::fs::RenameFlags;
-use std::fs;
-use std::io::Read;
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
 use std::path::Path;
-use wp_codebox_artifacts::{Dir, Store, StoredBundle};
+use wp_codebox_artifacts::{Dir, Store, StoreError, StoredBundle};
 use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
-/// Maximum number of bytes that are read from a run's `result.json`.
+/// Maximum size of a run's `result.json` in bytes.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
 
 /// The most complete data that a dead run left. If it left several kinds of data, the first of
@@ -49,69 +50,84 @@ pub(crate) enum RecoveryContent {
 
 /// Finds out what a dead run left. If that is a recovery bundle, moves it to the artifacts
 /// directory; if it is the files of a held sandbox, writes a recovery bundle from them first.
-pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &RunId) -> Recovered {
-    if let Some(result) = result(path).filter(|result| result.run_id == *run_id) {
-        return Recovered::Result(Box::new(result));
+///
+/// # Errors
+/// When something that the run left exists and cannot be read or moved. It must not count as absent:
+/// the caller deletes it after it has recorded the end of the run.
+pub(crate) fn recover(
+    state: &StateDir,
+    site: &SiteId,
+    path: &Path,
+    run_id: &RunId,
+) -> Result<Recovered, DocumentError> {
+    if let Some(result) = result::<RunResult>(path)? {
+        if result.run_id != *run_id {
+            return Err(DocumentError::Damaged {
+                name: RESULT_FILE,
+                why: "it is the result of another run".to_owned(),
+            });
+        }
+        return Ok(Recovered::Result(Box::new(result)));
     }
-    let bundle = store(state, site).and_then(|store| {
-        own_bundle(&store, run_id).or_else(|| {
-            adopt(&store, path, run_id).or_else(|| {
-                held::write_recovery_bundle(path, run_id)?;
-                adopt(&store, path, run_id)
-            })?;
-            own_bundle(&store, run_id)
-        })
-    });
-    if let Some(found) = bundle {
-        return found;
+    let root = Dir::open(state.path()).map_err(|source| DocumentError::Recovery {
+        source: source.into(),
+    })?;
+    let store = Store::open(&root, site)?;
+    if let Some(found) = own_bundle(&store, run_id)? {
+        return Ok(found);
     }
-    match event_log::last_event(path) {
-        Ok(0) | Err(_) => Recovered::Nothing,
-        Ok(_) => Recovered::Journal,
+    if !adopt(&store, path, run_id)? && held::write_recovery_bundle(path, run_id)? {
+        adopt(&store, path, run_id)?;
+    }
+    if let Some(found) = own_bundle(&store, run_id)? {
+        return Ok(found);
+    }
+    match event_log::last_event(path).map_err(event_log::unreadable)? {
+        0 => Ok(Recovered::Nothing),
+        _ => Ok(Recovered::Journal),
     }
 }
 
-fn store(state: &StateDir, site: &SiteId) -> Option<Store> {
-    Store::open(&Dir::open(state.path()).ok()?, site).ok()
-}
-
-/// Returns the run's `result.json`; `None` if it cannot be read.
-pub(crate) fn result(path: &Path) -> Option<RunResult> {
-    serde_json::from_slice(&result_bytes(path)?).ok()
-}
-
-pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
-    let file = fs::File::open(path.join(RESULT_FILE)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST_RESULT).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+/// Returns the run's `result.json`; `None` if it does not exist.
+pub(crate) fn result<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, DocumentError> {
+    let bytes = read_document(path, RESULT_FILE, LARGEST_RESULT)?;
+    bytes.map(|bytes| parse(RESULT_FILE, &bytes)).transpose()
 }
 
 /// Returns the bundle in the artifacts directory that carries this run's id. A signed bundle is the
 /// bundle that the run wrote; an unsigned bundle is the run's recovery bundle.
-fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
-    let bundle = store.resolve(run_id.as_str()).ok()?;
-    let bundle_id = bundle.row.artifact_id.clone()?;
-    let outcome = serde_json::from_value(bundle.row.outcome.clone().into());
-    let outcome = outcome.unwrap_or(Outcome::Failed);
+fn own_bundle(store: &Store, run_id: &RunId) -> Result<Option<Recovered>, DocumentError> {
+    let bundle = match store.resolve(run_id.as_str()) {
+        Err(StoreError::NotFound { .. }) => return Ok(None),
+        found => found?,
+    };
+    let damaged = |name, why: String| DocumentError::Damaged { name, why };
+    let bundle_id = bundle.row.artifact_id.clone().ok_or_else(|| {
+        damaged(
+            "manifest.json of the bundle",
+            "it states no bundle id".to_owned(),
+        )
+    })?;
+    let outcome = serde_json::from_value(bundle.row.outcome.clone().into())
+        .map_err(|error| damaged("files/review.json of the bundle", error.to_string()))?;
     if !is_signed(&bundle) {
         let of = if bundle.row.summary == held::SUMMARY {
             RecoveryContent::Commands
         } else {
             RecoveryContent::Change
         };
-        return Some(Recovered::RecoveryBundle {
+        return Ok(Some(Recovered::RecoveryBundle {
             bundle_id,
             outcome,
             of,
-        });
+        }));
     }
-    Some(Recovered::Bundle {
+    Ok(Some(Recovered::Bundle {
         bundle_id,
         outcome,
         summary: bundle.row.summary,
         summary_detail: bundle.row.summary_detail,
-    })
+    }))
 }
 
 fn is_signed(bundle: &StoredBundle) -> bool {
@@ -122,11 +138,21 @@ fn is_signed(bundle: &StoredBundle) -> bool {
 
 /// Moves the recovery bundle out of `salvage/` with one rename, so the bundle is always in exactly
 /// one of the two directories. The bundle was not synced when it was written; it is synced before
-/// the rename.
-fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Option<()> {
-    let directory = Dir::open(&path.join(RECOVERY_BUNDLE)).ok()?;
+/// the rename. Returns whether there was a recovery bundle.
+fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Result<bool, DocumentError> {
+    let failed = |source: Errno| DocumentError::Recovery {
+        source: source.into(),
+    };
+    let directory = match Dir::open(&path.join(RECOVERY_BUNDLE)) {
+        Err(Errno::NOENT) => return Ok(false),
+        opened => opened.map_err(failed)?,
+    };
     let (name, artifacts) = (run_id.as_str(), store.directory());
-    rustix::fs::syncfs(&directory).ok()?;
-    rustix::fs::renameat_with(&directory, name, artifacts, name, RenameFlags::NOREPLACE).ok()?;
-    rustix::fs::fsync(artifacts).ok()
+    rustix::fs::syncfs(&directory).map_err(failed)?;
+    match rustix::fs::renameat_with(&directory, name, artifacts, name, RenameFlags::NOREPLACE) {
+        Err(Errno::NOENT) => return Ok(false),
+        renamed => renamed.map_err(failed)?,
+    }
+    rustix::fs::fsync(artifacts).map_err(failed)?;
+    Ok(true)
 }

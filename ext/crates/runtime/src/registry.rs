@@ -4,16 +4,19 @@
 
 mod list;
 
-pub use list::{ListFilter, StatusFilter, list, list_entries, list_selected, runs_of_directory};
+pub use list::{
+    DirectoryRun, ListFilter, RunPage, StatusFilter, list, list_entries, list_selected,
+    runs_of_directory,
+};
 
+use crate::document::{DocumentError, directory_exists, parse, read_document};
 use crate::event_log::{self, PageLimits};
 use crate::markers::{MarkerState, marker_state};
 use crate::reap::{Settled, settle_dead};
-use crate::recovery::result_bytes;
+use crate::recovery::result;
 use crate::run_dir::{RESULT_FILE, io};
 use crate::{RecordedWork, RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
 use std::fs;
-use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,18 +61,13 @@ pub enum RegistryError {
     /// The state directory cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// A file of the run cannot be read.
-    #[error(
-        "the {what} of the run {run_id} cannot be read: {source}; check owner and mode of the state directory"
-    )]
+    /// A document of the run exists and cannot be read.
+    #[error("the run {run_id} cannot be read and stays as it is: {source}")]
     Unreadable {
-        /// Which file of the run cannot be read: `record` or `journal`.
-        what: &'static str,
         /// Id of the run.
         run_id: RunId,
-        /// I/O error of the failed read.
-        #[source]
-        source: std::io::Error,
+        /// Which document cannot be read, and why.
+        source: DocumentError,
     },
 }
 
@@ -82,7 +80,10 @@ impl RegistryError {
             Self::NotFound { .. } => ErrorCode::RunNotFound,
             Self::Ambiguous { .. } => ErrorCode::RunAmbiguous,
             Self::RunDir(error) => return error.body(),
-            Self::Unreadable { .. } => ErrorCode::StateDirInvalid,
+            Self::Unreadable { run_id, source } => {
+                let body = ErrorBody::new(source.body().code, self.to_string());
+                return body.with("run_id", run_id.as_str());
+            }
         };
         ErrorBody::new(code, self.to_string())
     }
@@ -101,22 +102,31 @@ pub struct FoundRun {
 
 impl FoundRun {
     /// Returns the redacted error in the run's record, if there is one.
-    #[must_use]
-    pub fn recorded_error(&self) -> Option<ErrorBody> {
-        RunRecord::read(&self.path)?.error
+    pub fn recorded_error(&self) -> Result<Option<ErrorBody>, RegistryError> {
+        Ok(self.record()?.and_then(|record| record.error))
     }
 
-    /// Returns directories, agent and checks of the run from its record.
-    #[must_use]
-    pub fn work(&self) -> Option<RecordedWork> {
-        Some(RunRecord::read(&self.path)?.work)
+    /// Returns directories, agent and checks of the run from its record; `None` if the run has none.
+    pub fn work(&self) -> Result<Option<RecordedWork>, RegistryError> {
+        Ok(self.record()?.map(|record| record.work))
+    }
+
+    fn record(&self) -> Result<Option<RunRecord>, RegistryError> {
+        RunRecord::read(&self.path).map_err(|source| self.unreadable(source))
+    }
+
+    fn unreadable(&self, source: DocumentError) -> RegistryError {
+        RegistryError::Unreadable {
+            run_id: self.run_id.clone(),
+            source,
+        }
     }
 }
 
 /// Returns a run as an entry in the format of the run registry.
 pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
-    Ok(entry_of(state, run, record, status))
+    entry_of(state, run, record, status)
 }
 
 /// Returns who cancelled a run, when and why, if that was recorded.
@@ -139,38 +149,45 @@ fn entry_of(
     found: &FoundRun,
     record: RunRecord,
     status: RunStatus,
-) -> RunRegistryEntry {
+) -> Result<RunRegistryEntry, RegistryError> {
+    let unreadable = |source| found.unreadable(source);
     let seen = RunObservations {
         progress: match status {
-            RunStatus::Running => progress(found, &record),
+            RunStatus::Running => progress(found, &record).map_err(unreadable)?,
             // An ended run makes no progress, so this value has no meaning; callers read the run's
             // outcome instead.
             RunStatus::Ended => RunProgress::Collecting,
         },
-        scratch: scratch(state, found),
+        scratch: scratch(state, found).map_err(unreadable)?,
         cancellation: asked(&record),
         at: now_rfc3339(),
     };
-    RunRegistryEntry::of(&record.into_view(&found.path, status), &seen)
+    let view = record.into_view(&found.path, status).map_err(unreadable)?;
+    Ok(RunRegistryEntry::of(&view, &seen))
 }
 
 /// Returns whether the scratch directory of a run exists, and whether the run is settled. A process
 /// that settles a run removes the scratch directory first and the marker (a file in `active/`)
 /// last. The marker is therefore read before the directory: if the directory were read first and
 /// both were removed before the marker is read, a removed directory would be reported as retained.
-fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
+fn scratch(state: &StateDir, found: &FoundRun) -> Result<ScratchState, DocumentError> {
     let marked = marker_state(&marker_of(state, found));
-    match (found.path.join("scratch").exists(), marked) {
+    let exists = directory_exists(&found.path.join("scratch"));
+    let exists = exists.map_err(|source| DocumentError::Unreadable {
+        name: "scratch",
+        source,
+    })?;
+    Ok(match (exists, marked) {
         (false, _) => ScratchState::Gone,
         (true, MarkerState::Alive | MarkerState::Dead(_)) => ScratchState::Unsettled,
         (true, MarkerState::Settled) => ScratchState::Present,
-    }
+    })
 }
 
 /// Returns the progress of a live run from its journal. Progress never goes back, so the last
 /// events usually suffice. The first events are read too, because they contain the first
 /// `Observed`, which shows that the guest was ready, and long output may follow it.
-fn progress(found: &FoundRun, record: &RunRecord) -> RunProgress {
+fn progress(found: &FoundRun, record: &RunRecord) -> Result<RunProgress, DocumentError> {
     let types = |events: Vec<wp_codebox_contracts::LifecycleEvent>| -> Vec<EventType> {
         events.iter().map(|event| event.kind).collect()
     };
@@ -178,17 +195,14 @@ fn progress(found: &FoundRun, record: &RunRecord) -> RunProgress {
         count: FIRST_EVENTS,
         bytes: FIRST_BYTES,
     };
-    let first = event_log::read_events(&found.path, 0, first).map(|page| page.events);
-    let last = event_log::last_events(&found.path);
-    let seen = types(first.unwrap_or_default());
+    let first = event_log::read_events(&found.path, 0, first).map_err(event_log::unreadable)?;
+    let last = event_log::last_events(&found.path).map_err(event_log::unreadable)?;
+    let seen = types(first.events);
     let start = match record.work.is_placed {
         true => RunProgress::Queued,
         false => RunProgress::default(),
     };
-    RunProgress::of(
-        start,
-        seen.into_iter().chain(types(last.unwrap_or_default())),
-    )
+    Ok(RunProgress::of(start, seen.into_iter().chain(types(last))))
 }
 
 /// Returns the run of these sites whose id is `reference`, or the only run whose id starts with
@@ -206,7 +220,7 @@ pub fn find(
     if let Ok(run_id) = RunId::new(wanted) {
         for site in sites {
             let path = site_path(state, site).join("runs").join(run_id.as_str());
-            if path.is_dir() {
+            if directory_exists(&path).map_err(io("open the run"))? {
                 reap_dead(state, site)?;
                 return Ok(FoundRun {
                     site: site.clone(),
@@ -245,25 +259,28 @@ pub fn find(
 /// ended.
 pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
-    let mut view = record.into_view(&run.path, status);
+    let unreadable = |source| run.unreadable(source);
+    let mut view = record.into_view(&run.path, status).map_err(unreadable)?;
     if status == RunStatus::Ended {
-        view.result = result_bytes(&run.path).and_then(|b| serde_json::from_slice(&b).ok());
+        view.result = result(&run.path).map_err(unreadable)?;
     }
     Ok(view)
 }
 
 /// Returns the CPU time and other costs in a run's result; `None` if the result does not exist or
 /// has more than `most` bytes.
-#[must_use]
-pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
+pub fn cost(run: &FoundRun, most: u64) -> Result<Option<Cost>, RegistryError> {
     #[derive(serde::Deserialize)]
     struct Costing {
         cost: Cost,
     }
-    let file = fs::File::open(run.path.join(RESULT_FILE)).ok()?;
-    let reader = std::io::BufReader::new(file.take(most));
-    let costing: Costing = serde_json::from_reader(reader).ok()?;
-    Some(costing.cost)
+    let costing = match read_document(&run.path, RESULT_FILE, most) {
+        Ok(None) | Err(DocumentError::TooLarge { .. }) => return Ok(None),
+        Ok(Some(bytes)) => parse(RESULT_FILE, &bytes),
+        Err(error) => Err(error),
+    };
+    let costing: Costing = costing.map_err(|source| run.unreadable(source))?;
+    Ok(Some(costing.cost))
 }
 
 /// Returns whether a run is running or has ended.
@@ -281,13 +298,8 @@ pub fn events(
     // The status is read first: if it says that the run has ended, the journal that is read
     // afterwards is complete.
     let status = status(state, run)?;
-    let page = event_log::read_events(&run.path, after, limits).map_err(|source| {
-        RegistryError::Unreadable {
-            what: "journal",
-            run_id: run.run_id.clone(),
-            source,
-        }
-    })?;
+    let page = event_log::read_events(&run.path, after, limits)
+        .map_err(|source| run.unreadable(event_log::unreadable(source)))?;
     Ok(RunEvents {
         schema: schema_id::RUN_EVENTS.to_owned(),
         run_id: run.run_id.clone(),
@@ -306,9 +318,14 @@ fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError>
 
 /// Settles the dead runs of a site, then returns the runs that still have a file in its `active/`.
 fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
-    let mut found = named_in(state, site, "active", "list the active runs")?;
-    found.retain(|run| run.path.is_dir());
-    Ok(found)
+    let found = named_in(state, site, "active", "list the active runs")?;
+    let mut marked = Vec::new();
+    for run in found {
+        if directory_exists(&run.path).map_err(io("open the run"))? {
+            marked.push(run);
+        }
+    }
+    Ok(marked)
 }
 
 /// Returns the runs whose ids are names in one of the site's directories.
@@ -320,20 +337,22 @@ fn named_in(
 ) -> Result<Vec<FoundRun>, RegistryError> {
     let path = site_path(state, site);
     let root = path.join("runs");
-    if !root.is_dir() {
+    if !directory_exists(&root).map_err(io(what))? {
         return Ok(Vec::new());
     }
     reap_dead(state, site)?;
-    let entries = fs::read_dir(path.join(directory)).map_err(io(what))?;
-    let found = |entry: fs::DirEntry| {
-        let run_id = RunId::new(entry.file_name().to_str()?).ok()?;
-        Some(FoundRun {
-            site: site.clone(),
-            path: root.join(run_id.as_str()),
-            run_id,
-        })
-    };
-    Ok(entries.flatten().filter_map(found).collect())
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path.join(directory)).map_err(io(what))? {
+        let name = entry.map_err(io(what))?.file_name();
+        if let Some(run_id) = name.to_str().and_then(|name| RunId::new(name).ok()) {
+            found.push(FoundRun {
+                site: site.clone(),
+                path: root.join(run_id.as_str()),
+                run_id,
+            });
+        }
+    }
+    Ok(found)
 }
 
 fn site_path(state: &StateDir, site: &SiteId) -> PathBuf {
@@ -349,51 +368,63 @@ fn known_or_gone(
     state: &StateDir,
     run: &FoundRun,
 ) -> Result<(RunRecord, RunStatus), RegistryError> {
-    known(state, run).ok_or_else(|| RegistryError::NotFound {
+    known(state, run)?.ok_or_else(|| RegistryError::NotFound {
         reference: run.run_id.to_string(),
     })
 }
 
 /// Settles a run if it is dead, and returns its record and status. Returns `None` if the run was
 /// removed or has no record yet.
-fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
+fn known(
+    state: &StateDir,
+    run: &FoundRun,
+) -> Result<Option<(RunRecord, RunStatus)>, RegistryError> {
+    settled(state, run).map_err(|source| run.unreadable(source))
+}
+
+fn settled(
+    state: &StateDir,
+    run: &FoundRun,
+) -> Result<Option<(RunRecord, RunStatus)>, DocumentError> {
     let marker = marker_of(state, run);
-    let settle = |mark: &OwnedFd| {
-        let settled = settle_dead(state, &run.site, &run.path, &run.run_id, Some(mark));
+    let settle = |mark: &OwnedFd| -> Result<Settled, DocumentError> {
+        let settled = settle_dead(state, &run.site, &run.path, &run.run_id, Some(mark))?;
         if settled == Settled::Yes {
             let _ = fs::remove_file(&marker);
         }
-        settled
+        Ok(settled)
     };
     let deadline = std::time::Instant::now() + SETTLE_TIMEOUT;
     loop {
         // The marker is checked before the record is read: if the run ends in between, the record
         // already is the final one.
         let marked = marker_state(&marker);
-        let record = RunRecord::read(&run.path)?;
+        let Some(record) = RunRecord::read(&run.path)? else {
+            return Ok(None);
+        };
         if record.is_terminal() {
             // If the marker is left, the supervisor died after it wrote the final record. Settling
             // the run again removes the remaining files. If another process holds the lock on
             // `lease`, this process tries again, at most until `deadline`.
             if let MarkerState::Dead(mark) = &marked
-                && settle(mark) == Settled::NotNow
+                && settle(mark)? == Settled::NotNow
                 && std::time::Instant::now() < deadline
             {
                 std::thread::sleep(LOOK_AGAIN);
                 continue;
             }
-            return Some((record, RunStatus::Ended));
+            return Ok(Some((record, RunStatus::Ended)));
         }
         let settled = match marked {
-            MarkerState::Alive => return Some((record, RunStatus::Running)),
-            MarkerState::Dead(mark) => settle(&mark),
+            MarkerState::Alive => return Ok(Some((record, RunStatus::Running))),
+            MarkerState::Dead(mark) => settle(&mark)?,
             // No marker exists. An old version of this program, which created no markers, may have
             // started the run.
-            MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
+            MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None)?,
         };
         if settled == Settled::NotNow {
             if std::time::Instant::now() > deadline {
-                return Some((record, unsettled(&run.path)));
+                return Ok(Some((record, unsettled(&run.path))));
             }
             std::thread::sleep(LOOK_AGAIN);
         }

@@ -9,19 +9,18 @@
 //! marker and `lease` as long as it lives. Hence a marker without an exclusive lock belongs to a
 //! dead run, whatever files the run has.
 
+use crate::document::{DocumentError, replace_file, sync_directory, unfinished};
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
-use crate::run_record::{
-    Ending, LiveRecord, NewRun, RecordedWork, RunRecord, replace_file, unfinished,
-};
+use crate::run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
 use crate::run_usage::USAGE_FILE;
 use crate::supervisor_death::CRASH;
-use crate::{StateDir, StateDirError};
+use crate::{StateDir, StateDirError, event_log};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wp_codebox_artifacts::remove_tree_in;
+use wp_codebox_artifacts::{Durability, remove_tree_in};
 use wp_codebox_contracts::{
     CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, RunId, RunResult, SiteId,
 };
@@ -71,6 +70,14 @@ pub enum RunDirError {
         /// I/O error of the failed operation.
         source: std::io::Error,
     },
+    /// The record of an earlier attempt at the run cannot be read, so the attempt stays.
+    #[error("the earlier attempt at the run {run_id} cannot be replaced: {source}")]
+    Earlier {
+        /// Id of the run.
+        run_id: RunId,
+        /// Why the record cannot be read.
+        source: DocumentError,
+    },
 }
 
 impl RunDirError {
@@ -79,6 +86,9 @@ impl RunDirError {
     pub fn body(&self) -> ErrorBody {
         match self {
             RunDirError::State(error) => error.body(),
+            RunDirError::Earlier { .. } => {
+                ErrorBody::new(ErrorCode::StateDirInvalid, self.to_string())
+            }
             RunDirError::Busy { active, limit } => {
                 ErrorBody::new(ErrorCode::Busy, self.to_string())
                     .with("active", *active)
@@ -156,6 +166,15 @@ impl RunDir {
         record
             .write(&path)
             .map_err(io("write the record of the run"))?;
+        // A power loss must lose neither the new directory entries nor, for the first run of a site,
+        // the directories of the site.
+        let site = runs.parent().into_iter();
+        for changed in [&*runs, &*active]
+            .into_iter()
+            .chain(site.flat_map(|site| site.ancestors().take(3)))
+        {
+            sync_directory(changed).map_err(io("write the directories of the run to the disk"))?;
+        }
         Ok(Self {
             record: Arc::new(LiveRecord::new(path.clone(), record)),
             path,
@@ -231,11 +250,12 @@ impl RunDir {
         let failed = io("write the result of the run");
         let mut bytes = serde_json::to_vec(result).map_err(|e| failed(e.into()))?;
         bytes.push(b'\n');
-        replace_file(&self.path, RESULT_FILE, &bytes).map_err(failed)
+        replace_file(&self.path, RESULT_FILE, &bytes, Durability::Synced).map_err(failed)
     }
 
     /// Ends the run: writes the final record and removes data that only a live run needs.
     pub fn settle(self, ending: Ending, scratch: Scratch) -> Result<(), RunDirError> {
+        event_log::sync(&self.path).map_err(io("write the journal of the run to the disk"))?;
         self.record
             .end(ending)
             .map_err(io("write the record of the run"))?;
@@ -261,7 +281,11 @@ fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), Run
     // The directory of a run that belongs to no cluster stays, so the caller fails to create it. If
     // the supervisor died before it wrote a record, the record from settling has an empty `work`.
     let is_earlier = |work: &RecordedWork| work.is_placed || *work == RecordedWork::default();
-    if !RunRecord::read(path).is_some_and(|record| is_earlier(&record.work)) {
+    let record = RunRecord::read(path).map_err(|source| RunDirError::Earlier {
+        run_id: run_id.clone(),
+        source,
+    })?;
+    if !record.is_some_and(|record| is_earlier(&record.work)) {
         return Ok(());
     }
     let Ok(_lease) = take_lease(path, OFlags::CREATE) else {

@@ -1,26 +1,39 @@
 //! The record of a run, `run.json`, from which later queries are answered. It contains host paths
 //! and is never part of a bundle.
 //!
-//! A rename replaces the file, which is never written in place, so a reader sees a complete file.
-//! A record with status `ended` is never changed.
+//! A rename replaces the file, which is never written in place, so a reader sees a complete file,
+//! also after a power loss. A record with status `ended` is never changed.
 
+use crate::document::{DocumentError, parse, read_document, replace_file};
 use crate::host_note::HostNote;
 use crate::{event_log, now_rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wp_codebox_artifacts::Durability;
 use wp_codebox_contracts::{
     Agent, CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView,
     schema_id,
 };
 
-/// Maximum number of bytes that are read from a run's `run.json`.
-const LARGEST: u64 = 4 * 1024 * 1024;
+/// File name of the record.
+const FILE: &str = "run.json";
+/// Files that a run directory can have before the record is written for the first time.
+const BEFORE_RECORD: &[&str] = &["lease", ".run.json.new"];
+/// Maximum size of a record in bytes. A larger one is neither written nor read.
+const LARGEST: u64 = 64 * 1024 * 1024;
+/// Version of the records that this program writes. Every change of the members or their values
+/// raises it, so that an older program can tell a newer record from a damaged one. Version 1 is the
+/// version of the records that state none.
+const VERSION: u32 = 2;
+
+fn first_version() -> u32 {
+    1
+}
 
 /// Data about a run that are known before it starts. Secrets in texts are redacted.
 #[derive(Debug, Clone)]
@@ -40,7 +53,7 @@ pub struct NewRun {
 
 /// Directories, agent and checks of a run, as its record stores them for later commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct RecordedWork {
     /// Host directory of each mount, by its guest path. These paths are in no bundle.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -93,7 +106,11 @@ pub struct Ending {
 
 /// Content of the record of a run, `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunRecord {
+    /// Version of the record's format.
+    #[serde(default = "first_version")]
+    version: u32,
     /// Id of the run.
     pub run_id: RunId,
     /// Time at which the run started, in RFC 3339.
@@ -145,6 +162,7 @@ impl RunRecord {
     pub(crate) fn begun(run: &NewRun) -> Self {
         let now = now_rfc3339();
         Self {
+            version: VERSION,
             run_id: run.run_id.clone(),
             created_at: now.clone(),
             updated_at: now,
@@ -164,13 +182,44 @@ impl RunRecord {
         }
     }
 
-    /// Reads the record of a run directory; `None` if it cannot be read.
-    pub(crate) fn read(path: &Path) -> Option<Self> {
-        use std::io::Read;
-        let file = fs::File::open(path.join("run.json")).ok()?;
-        let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        serde_json::from_slice(&bytes).ok()
+    /// Reads the record of a run directory. Returns `None` if the directory does not exist, or if
+    /// its creation was not finished: then it has no files but those that are created before the
+    /// record.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, DocumentError> {
+        if let Some(bytes) = read_document(path, FILE, LARGEST)? {
+            return Self::parse(&bytes).map(Some);
+        }
+        if created_after_record(path)?.is_none() {
+            return Ok(None);
+        }
+        // Another process may have written the record, or renamed the directory, after this one had
+        // tried to open the record.
+        if let Some(bytes) = read_document(path, FILE, LARGEST)? {
+            return Self::parse(&bytes).map(Some);
+        }
+        match created_after_record(path)? {
+            None => Ok(None),
+            Some(beside) => Err(DocumentError::Missing { name: FILE, beside }),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            #[serde(default)]
+            version: u64,
+        }
+        // The version comes first: the other members of a newer record may have unknown names and
+        // values.
+        let Versioned { version } = parse(FILE, bytes)?;
+        if version > u64::from(VERSION) {
+            return Err(DocumentError::Newer {
+                name: FILE,
+                found: version,
+                newest: u64::from(VERSION),
+            });
+        }
+        parse(FILE, bytes)
     }
 
     /// Returns whether the record is final, i.e. contains the outcome.
@@ -180,6 +229,7 @@ impl RunRecord {
     }
 
     pub(crate) fn end(&mut self, ending: Ending) {
+        self.version = VERSION;
         self.status = RunStatus::Ended;
         self.outcome = Some(ending.outcome);
         self.summary = Some(ending.summary);
@@ -192,8 +242,12 @@ impl RunRecord {
 
     /// Converts the record to the form that callers get. It leaves out the host directories of the
     /// mounts.
-    pub(crate) fn into_view(self, path: &Path, status: RunStatus) -> RunView {
-        RunView {
+    pub(crate) fn into_view(
+        self,
+        path: &Path,
+        status: RunStatus,
+    ) -> Result<RunView, DocumentError> {
+        Ok(RunView {
             schema: schema_id::RUN.to_owned(),
             run_id: self.run_id,
             status,
@@ -207,17 +261,41 @@ impl RunRecord {
             error: self.error,
             bundle_id: self.bundle_id,
             salvaged: self.salvaged,
-            last_event: event_log::last_event(path).unwrap_or(0),
+            last_event: event_log::last_event(path).map_err(event_log::unreadable)?,
             provenance: self.provenance,
             result: None,
-        }
+        })
     }
 
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
-        replace_file(path, "run.json", &bytes)
+        if bytes.len() as u64 > LARGEST {
+            let message = format!(
+                "the record has more than {LARGEST} bytes; shorten goal, provenance or checks of the run"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        replace_file(path, FILE, &bytes, Durability::Synced)
     }
+}
+
+/// Returns the name of an entry of the run directory that is created only after the record, if there
+/// is one.
+fn created_after_record(path: &Path) -> Result<Option<String>, DocumentError> {
+    let unreadable = |source| DocumentError::Unreadable { name: FILE, source };
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries.map_err(unreadable)?,
+    };
+    for entry in entries {
+        let name = entry.map_err(unreadable)?.file_name();
+        let name = name.to_string_lossy();
+        if !BEFORE_RECORD.contains(&&*name) {
+            return Ok(Some(name.into_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// The members of a record by which lists of runs are filtered and sorted. They come first in the
@@ -235,24 +313,28 @@ impl RecordHead {
     const LENGTH: usize = 320;
 
     /// Reads `created_at` and `status` from a run's record; returns `None` if there is no record.
-    pub(crate) fn read(path: &Path) -> Option<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, DocumentError> {
+        if let Some(head) = Self::beginning(path) {
+            return Ok(Some(head));
+        }
+        Ok(RunRecord::read(path)?.map(|record| Self {
+            created_at: record.created_at,
+            status: record.status,
+        }))
+    }
+
+    fn beginning(path: &Path) -> Option<Self> {
         use std::io::Read;
-        let mut file = fs::File::open(path.join("run.json")).ok()?;
+        let mut file = fs::File::open(path.join(FILE)).ok()?;
         let mut bytes = [0_u8; Self::LENGTH];
         let read = file.read(&mut bytes).ok()?;
-        let head = std::str::from_utf8(bytes.get(..read)?).ok();
-        head.and_then(Self::parse).or_else(|| {
-            let record = RunRecord::read(path)?;
-            Some(Self {
-                created_at: record.created_at,
-                status: record.status,
-            })
-        })
+        Self::parse(std::str::from_utf8(bytes.get(..read)?).ok()?)
     }
 
     fn parse(head: &str) -> Option<Self> {
         let mut lines = head.lines();
         (lines.next()? == "{").then_some(())?;
+        (lines.next()? == format!("  \"version\": {VERSION},")).then_some(())?;
         let mut member = |name: &str| {
             let rest = lines.next()?.strip_prefix("  \"")?.strip_prefix(name)?;
             rest.strip_prefix("\": \"")?.strip_suffix("\",")
@@ -326,25 +408,6 @@ impl LiveRecord {
     }
 }
 
-/// Returns the name that a file of a run directory has until it is completely written.
-pub(crate) fn unfinished(name: &str) -> String {
-    format!(".{name}.new")
-}
-
-/// Writes a file with mode 0600 under a temporary name, then renames it, replacing an existing
-/// file.
-pub(crate) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let temp = directory.join(unfinished(name));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temp)?;
-    file.write_all(bytes)?;
-    fs::rename(temp, directory.join(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,7 +424,7 @@ mod tests {
             run()
         );
         fs::write(temp.path().join("run.json"), old).unwrap();
-        let record = RunRecord::read(temp.path()).unwrap();
+        let record = RunRecord::read(temp.path()).unwrap().unwrap();
         assert!(record.is_terminal() && !record.salvaged);
         assert_eq!(record.mode, RunMode::Attached);
         assert_eq!(record.summary.as_deref(), Some("why"));
@@ -386,16 +449,72 @@ mod tests {
             // `parse` needs only the beginning of the file, and `read` also accepts a record
             // without line breaks.
             assert_eq!(RecordHead::parse(head), Some(read.clone()));
-            assert_eq!(RecordHead::read(temp.path()), Some(read.clone()));
+            assert_eq!(RecordHead::read(temp.path()).unwrap(), Some(read.clone()));
             fs::write(
                 temp.path().join("run.json"),
                 serde_json::to_vec(&record).unwrap(),
             )
             .unwrap();
-            assert_eq!(RecordHead::read(temp.path()), Some(read));
+            assert_eq!(RecordHead::read(temp.path()).unwrap(), Some(read));
         }
         fs::write(temp.path().join("run.json"), "{\n").unwrap();
-        assert_eq!(RecordHead::read(temp.path()), None);
+        assert!(matches!(
+            RecordHead::read(temp.path()),
+            Err(DocumentError::Damaged { .. })
+        ));
+    }
+
+    /// A record of this version has exactly these members. Whoever changes them raises `VERSION`, or
+    /// older programs would report the new records as damaged.
+    #[test]
+    fn members_of_a_record_belong_to_its_version() {
+        let record = RunRecord::begun(&NewRun::new(run()));
+        let mut value = serde_json::to_value(&record).unwrap();
+        assert_eq!(value["version"], 2);
+        value["unknown"] = 1.into();
+        let error = serde_json::from_value::<RunRecord>(value).unwrap_err();
+        let listed = "`version`, `run_id`, `created_at`, `updated_at`, `status`, `mode`, `goal`, `outcome`, `reason`, `summary`, `summary_detail`, `error`, `bundle_id`, `salvaged`, `cancellation`, `provenance`, `work`, `host`";
+        assert!(error.to_string().contains(listed), "{error}");
+    }
+
+    #[test]
+    fn newer_record_needs_the_newer_program_and_a_damaged_one_a_backup() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("run.json");
+        let record = serde_json::to_value(RunRecord::begun(&NewRun::new(run()))).unwrap();
+        let message = |change: &dyn Fn(&mut serde_json::Value)| {
+            let mut changed = record.clone();
+            change(&mut changed);
+            fs::write(&file, changed.to_string()).unwrap();
+            RunRecord::read(temp.path()).map_err(|e| e.to_string())
+        };
+        assert!(message(&|_| {}).unwrap().is_some(), "control");
+        let newer = [
+            message(&|record| record["version"] = 3.into()),
+            message(&|record| {
+                record["version"] = 3.into();
+                record["outcome"] = "improved".into();
+                record["added"] = true.into();
+            }),
+        ];
+        for error in newer.map(Result::unwrap_err) {
+            assert!(
+                error.ends_with("use the newer wp-codebox that wrote it"),
+                "{error}"
+            );
+        }
+        let damaged = [
+            message(&|record| record["outcome"] = "improved".into()),
+            message(&|record| record["added"] = true.into()),
+            message(&|record| record["version"] = "3".into()),
+            message(&|record| *record = "{}".into()),
+        ];
+        for error in damaged.map(Result::unwrap_err) {
+            assert!(error.ends_with("restore it from a backup"), "{error}");
+        }
+        fs::write(&file, "").unwrap();
+        let error = RunRecord::read(temp.path()).unwrap_err().to_string();
+        assert!(error.ends_with("restore it from a backup"), "{error}");
     }
 
     #[test]
@@ -412,7 +531,7 @@ mod tests {
         );
         live.cancelled(note("one"));
         live.cancelled(note("two"));
-        let read = || RunRecord::read(temp.path()).unwrap();
+        let read = || RunRecord::read(temp.path()).unwrap().unwrap();
         assert_eq!(read().cancellation, Some(note("one")));
         live.end(Ending {
             outcome: Outcome::Cancelled,
@@ -436,7 +555,7 @@ mod tests {
         record.write(temp.path()).unwrap();
         let live = LiveRecord::new(temp.path().to_owned(), record);
         live.detached();
-        let read = RunRecord::read(temp.path()).unwrap();
+        let read = RunRecord::read(temp.path()).unwrap().unwrap();
         assert_eq!((read.mode, read.is_terminal()), (RunMode::Detached, false));
 
         let record = RunRecord::begun(&NewRun::new(run()));
@@ -450,7 +569,7 @@ mod tests {
         })
         .unwrap();
         live.detached();
-        let read = RunRecord::read(temp.path()).unwrap();
+        let read = RunRecord::read(temp.path()).unwrap().unwrap();
         assert_eq!((read.mode, read.is_terminal()), (RunMode::Attached, true));
     }
 }

@@ -5,16 +5,15 @@
 //! [`WRITE_INTERVAL`] and once more after its last guest has ended. If the supervisor dies, the
 //! file has the usage up to the last write.
 
-use crate::run_record::replace_file;
+use crate::document::{DocumentError, parse, read_document, replace_file};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wp_codebox_artifacts::Durability;
 
 /// File with the resource usage of a held sandbox.
 pub(crate) const USAGE_FILE: &str = "usage.json";
@@ -107,14 +106,11 @@ pub struct RunUsage {
 }
 
 impl RunUsage {
-    /// Reads the resource usage of a run; `None` if there is no valid file. A run that was not held
-    /// has none.
-    #[must_use]
-    pub fn of_run(run: &Path) -> Option<Self> {
-        let mut bytes = Vec::new();
-        let file = fs::File::open(run.join(USAGE_FILE)).ok()?;
-        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
-        serde_json::from_slice(&bytes).ok()
+    /// Reads the resource usage of a run; `None` if there is no file. A run that was not held has
+    /// none.
+    pub fn of_run(run: &Path) -> Result<Option<Self>, DocumentError> {
+        let bytes = read_document(run, USAGE_FILE, MAX_BYTES)?;
+        bytes.map(|bytes| parse(USAGE_FILE, &bytes)).transpose()
     }
 }
 
@@ -150,7 +146,7 @@ impl UsageRecord {
                 loop {
                     let ends = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
                     if let Ok(bytes) = serde_json::to_vec(&meter.read(began.elapsed())) {
-                        let _ = replace_file(&run, USAGE_FILE, &bytes);
+                        let _ = replace_file(&run, USAGE_FILE, &bytes, Durability::Unsynced);
                     }
                     if ends {
                         return;
@@ -177,6 +173,7 @@ impl Drop for UsageRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn usage_meter_adds_up_memory_over_time_cpu_time_and_written_bytes() {
@@ -204,25 +201,27 @@ mod tests {
         let record = UsageRecord::every(short, path, Arc::clone(&meter), Instant::now()).unwrap();
         meter.add_written(3);
         // The value that a supervisor would leave behind if it were killed now.
-        while RunUsage::of_run(temp.path()).is_none_or(|used| used.written_bytes != 3) {
+        let read = || RunUsage::of_run(temp.path()).unwrap();
+        while read().is_none_or(|used| used.written_bytes != 3) {
             std::thread::yield_now();
         }
         drop(record);
         let record = UsageRecord::start(temp.path(), Arc::clone(&meter), Instant::now()).unwrap();
         meter.add_written(4);
         drop(record);
-        assert_eq!(RunUsage::of_run(temp.path()).unwrap().written_bytes, 7);
+        assert_eq!(read().unwrap().written_bytes, 7);
     }
 
     #[test]
-    fn damaged_or_missing_usage_file_gives_no_usage() {
+    fn missing_usage_file_gives_no_usage_and_a_damaged_one_an_error() {
         let temp = tempfile::tempdir().unwrap();
-        assert_eq!(RunUsage::of_run(temp.path()), None);
+        let read = || RunUsage::of_run(temp.path());
+        assert_eq!(read().unwrap(), None);
         let used = UsageMeter::default().read(Duration::ZERO);
         let text = serde_json::to_string(&used).unwrap();
         fs::write(temp.path().join(USAGE_FILE), &text).unwrap();
-        assert_eq!(RunUsage::of_run(temp.path()), Some(used));
+        assert_eq!(read().unwrap(), Some(used));
         fs::write(temp.path().join(USAGE_FILE), &text[1..]).unwrap();
-        assert_eq!(RunUsage::of_run(temp.path()), None);
+        assert!(matches!(read(), Err(DocumentError::Damaged { .. })));
     }
 }

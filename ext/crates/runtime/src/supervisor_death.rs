@@ -4,13 +4,15 @@
 //! of the host and its count of OOM kills, and `crash` the source location of a panic. The file
 //! `crash` contains no values of the run.
 
+use crate::document::replace_file;
 use crate::host_note::HostNote;
-use crate::run_record::{Ending, RunRecord, replace_file};
+use crate::run_record::{Ending, RunRecord};
 use serde_json::json;
 use std::fs;
 use std::io::Read;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::Durability;
 
 /// File in a run directory with the location of the last panic in a thread of the supervisor.
 pub(crate) const CRASH: &str = "crash";
@@ -28,7 +30,7 @@ pub fn crash_note(run: PathBuf) -> impl Fn(&PanicHookInfo<'_>) + Send + Sync + '
         );
         let note = format!("{place}, thread {}", thread.name().unwrap_or("unnamed"));
         // If the write fails, the run's record only lacks the location.
-        let _ = replace_file(&run, CRASH, note.as_bytes());
+        let _ = replace_file(&run, CRASH, note.as_bytes(), Durability::Unsynced);
     }
 }
 

@@ -167,7 +167,8 @@ fn dead_records(directory: BorrowedFd<'_>) -> io::Result<Vec<DeadRecord>> {
             continue;
         };
         let mut text = String::new();
-        let _ = fs::File::from(fd).take(LARGEST).read_to_string(&mut text);
+        // An unreadable record must not count as empty: it would be removed, and its cgroups would stay.
+        fs::File::from(fd).take(LARGEST).read_to_string(&mut text)?;
         let wanted = format!("{PREFIX}{run_id}");
         let paths = text
             .lines()

@@ -35,7 +35,7 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
     if run.goal.is_none() {
         run.goal = view.goal.filter(|goal| !goal.is_empty());
     }
-    let work = earlier.work().unwrap_or_default();
+    let work = history.work(&earlier)?.unwrap_or_default();
     if run.guest.mounts.is_empty() {
         let mounts = work.directories.iter();
         let mounts = mounts.map(|(target, source)| format!("{}:{target}", source.display()));

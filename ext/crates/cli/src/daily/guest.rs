@@ -236,7 +236,7 @@ fn running_site(store: &StoreArgs) -> Option<(String, BTreeMap<String, PathBuf>)
     let history = History::open(store).ok()?;
     let runs = history.runs(50).ok()?;
     let (key, value) = PURPOSE;
-    let site = runs.iter().find(|(_, record, status)| {
+    let site = runs.rows.iter().find(|(_, record, status)| {
         *status == RunStatus::Running
             && record.provenance.get(key).and_then(Value::as_str) == Some(value)
     });

@@ -7,10 +7,11 @@ use crate::project;
 use crate::settings::{Settings, prepare_state};
 use std::path::PathBuf;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle, read_changed_files};
-use wp_codebox_contracts::{
-    ChangedFile, ErrorBody, ErrorCode, Outcome, RunStatus, RunView, SiteId,
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, Outcome, RunView, SiteId};
+use wp_codebox_runtime::{
+    DirectoryRun, FoundRun, RecordedWork, RunPage, RunRecord, StateDir, find, runs_of_directory,
+    view,
 };
-use wp_codebox_runtime::{FoundRun, RunRecord, StateDir, find, runs_of_directory, view};
 
 /// Key and value in the provenance of a run that `wp-codebox up` started.
 pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
@@ -42,10 +43,7 @@ impl History {
     }
 
     /// Returns the runs that mounted the project around the current directory, newest first.
-    pub(super) fn runs(
-        &self,
-        most: usize,
-    ) -> Result<Vec<(FoundRun, RunRecord, RunStatus)>, ErrorBody> {
+    pub(super) fn runs(&self, most: usize) -> Result<RunPage<DirectoryRun>, ErrorBody> {
         let sites = std::slice::from_ref(&self.site);
         let directory = directory()?;
         let runs = || runs_of_directory(&self.state, sites, &directory, most);
@@ -68,13 +66,20 @@ impl History {
                 kept.ok_or(error)
             });
         }
-        let mut runs = self.runs(MOST)?;
+        let RunPage {
+            rows: mut runs,
+            unreadable,
+            ..
+        } = self.runs(MOST)?;
+        // An unreadable run may be the last run of this directory.
+        if let Some(error) = unreadable.into_iter().next() {
+            return Err(error.hint("name the run that you mean: `wp-codebox log` lists the readable runs of this directory"));
+        }
         runs.retain(|(_, record, _)| record.bundle_id.is_some());
         let looks = |record: &RunRecord| record.provenance.contains_key(PURPOSE.0);
         let (others, tasks): (Vec<_>, Vec<_>) =
             runs.iter().partition(|(_, record, _)| looks(record));
-        let changed =
-            |(run, record, _): &(FoundRun, RunRecord, RunStatus)| self.changed_files(run, record);
+        let changed = |(run, record, _): &DirectoryRun| self.changed_files(run, record);
         let place = match wanted {
             Wanted::Bundle => (!tasks.is_empty()).then_some(0),
             // Do not search past a task that ended well without a change: the user may have undone
@@ -151,6 +156,12 @@ impl History {
         settled.map_err(|e| e.body())?.map_err(|e| e.body())
     }
 
+    /// Returns directories, agent and checks of a run from its record; `None` if it has no record.
+    pub(super) fn work(&self, run: &FoundRun) -> Result<Option<RecordedWork>, ErrorBody> {
+        let work = self.state.as_owner(|| run.work());
+        work.map_err(|e| e.body())?.map_err(|e| e.body())
+    }
+
     /// Returns the host directories that a run mounted, by guest path.
     pub(super) fn directories(
         &self,
@@ -161,7 +172,8 @@ impl History {
             Err(error) if error.code == ErrorCode::RunNotFound => return Ok(Default::default()),
             viewed => viewed?,
         };
-        Ok(run.work().map(|work| work.directories).unwrap_or_default())
+        let work = self.work(run)?;
+        Ok(work.map(|work| work.directories).unwrap_or_default())
     }
 }
 

@@ -5,6 +5,7 @@ use super::args::LogArgs;
 use super::history::History;
 use crate::columns::{Column, table, terminal};
 use crate::output::Output;
+use crate::runs::{exit_status, note_unreadable};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use wp_codebox_apply::AppliedChange;
@@ -43,10 +44,10 @@ pub(crate) fn log(output: &Output, args: &LogArgs) -> ExitCode {
 
 fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
     let history = History::open(&args.store)?;
-    let runs = history.runs(usize::from(args.limit))?;
+    let page = history.runs(usize::from(args.limit))?;
+    let (runs, mut status) = (page.rows, exit_status(&page.unreadable));
     let listed = journal(output, &history)?.list().map_err(|e| e.body())?;
     let applied = listed.changes;
-    let mut status = ExitCode::SUCCESS;
     for error in &listed.unreadable {
         output.note(&format!("Warning: {error} [{}]", error.code()));
         status = ExitCode::from(error.code().exit_status());
@@ -69,9 +70,14 @@ fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
         })
         .collect();
     if output.is_json() {
-        output.document(&json!({"schema": schema_id::DIRECTORY_LOG, "runs": rows}));
+        let mut document = json!({"schema": schema_id::DIRECTORY_LOG, "runs": rows});
+        if !page.unreadable.is_empty() {
+            document["unreadable"] = json!(page.unreadable);
+        }
+        output.document(&document);
         return Ok(status);
     }
+    note_unreadable(&output, &page.unreadable);
     let cells: Vec<Vec<String>> = rows
         .iter()
         .zip(&runs)

@@ -160,7 +160,10 @@ Examples:
   wp-codebox runs list --status running
   wp-codebox runs list --site cli --limit 200 --offset 200 --json
 
-Exit status: 0, also when there is none; 125 when the state directory cannot be used.")]
+A run that cannot be read is listed apart, with the cause (unreadable), and stays as it is.
+
+Exit status: 0, also when there is none; 1 when a run cannot be read; 125 when the state directory \
+cannot be used.")]
 pub(crate) struct ListArgs {
     /// List only runs with this status.
     #[arg(long, value_enum)]

@@ -27,7 +27,10 @@ use wp_codebox_runtime::{
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
     let (name, done) = match command {
-        RunsCommand::List(args) => ("runs list", show_list(output, args)),
+        RunsCommand::List(args) => match show_list(output, args) {
+            Ok(status) => return status,
+            Err(error) => ("runs list", Err(error)),
+        },
         RunsCommand::Status(args) => ("runs status", show_status(output, args)),
         RunsCommand::Get(args) => ("runs get", show_run(output, args)),
         RunsCommand::Events(args) => match events::show(output, args) {
@@ -45,7 +48,8 @@ pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
     }
 }
 
-fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
+/// Prints a page of runs; exit status 1 if a run cannot be read.
+fn show_list(output: &Output, args: &ListArgs) -> Result<ExitCode, ErrorBody> {
     let (state, sites) = open(&args.place)?;
     let filter = ListFilter {
         status: match args.status {
@@ -56,29 +60,46 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
         offset: args.offset,
     };
     if output.is_json() && args.form == FormArg::Registry {
-        let (total, runs) = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
+        let page = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
+        let status = exit_status(&page.unreadable);
         output.document(&serde_json::json!(RunRegistryPage {
             schema: schema_id::RUN_REGISTRY.to_owned(),
-            total,
-            runs,
+            total: page.total,
+            runs: page.rows,
+            unreadable: page.unreadable,
         }));
-        return Ok(());
+        return Ok(status);
     }
-    let (total, rows) = list(&state, &sites, filter).map_err(|e| e.body())?;
+    let page = list(&state, &sites, filter).map_err(|e| e.body())?;
+    let status = exit_status(&page.unreadable);
     if output.is_json() {
-        let runs = rows.into_iter().map(|(_, view)| view).collect();
+        let runs = page.rows.into_iter().map(|(_, view)| view).collect();
         output.document(&serde_json::json!(RunList {
             schema: schema_id::RUN_LIST.to_owned(),
-            total,
+            total: page.total,
             runs,
+            unreadable: page.unreadable,
         }));
     } else {
-        for line in table::runs(&rows, columns::terminal()) {
+        for line in table::runs(&page.rows, columns::terminal()) {
             output.line(&line);
         }
-        output.note(&format!("{} of {total} runs", rows.len()));
+        note_unreadable(output, &page.unreadable);
+        output.note(&format!("{} of {} runs", page.rows.len(), page.total));
     }
-    Ok(())
+    Ok(status)
+}
+
+/// Returns the exit status of a list: 1 if runs are missing from it, because they cannot be read.
+pub(crate) fn exit_status(unreadable: &[ErrorBody]) -> ExitCode {
+    ExitCode::from(u8::from(!unreadable.is_empty()))
+}
+
+/// Prints why runs are missing from a list.
+pub(crate) fn note_unreadable(output: &Output, unreadable: &[ErrorBody]) {
+    for error in unreadable {
+        output.note(&format!("Error: {} [{}]", error.message, error.code));
+    }
 }
 
 fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {

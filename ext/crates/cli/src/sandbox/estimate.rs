@@ -58,13 +58,13 @@ pub(crate) fn estimate(
         limit: RECORDS,
         offset: 0,
     };
-    let (_, runs) = list(
+    let page = list(
         sandboxes.state,
         std::slice::from_ref(sandboxes.site),
         filter,
     )
     .map_err(|e| e.body())?;
-    let (basis, costs) = basis(profile, runs);
+    let (basis, costs) = basis(profile, page.rows);
     let limits = profile
         .resources
         .resolve()
@@ -103,7 +103,8 @@ enum Basis {
 /// Returns the costs of finished runs: those of the same profile and version if there are at least
 /// [`FEWEST`], else those of the whole site, else none.
 fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
-    let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
+    // An estimate needs no single run, so it leaves out one whose result cannot be read.
+    let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST).ok().flatten();
     let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {
         let told = view.provenance.get(PROVENANCE);
         let says =

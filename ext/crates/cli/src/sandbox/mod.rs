@@ -58,10 +58,12 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
         SandboxCommand::EstimateCost(args) => ("sandbox estimate-cost", estimate::command(args)),
     };
     match done {
-        Ok(document) => output.answer(&document, &shown::lines(&document)),
-        Err(error) => return output.failure(name, &error),
+        Ok(document) => {
+            output.answer(&document, &shown::lines(&document));
+            ExitCode::from(u8::from(document.get("unreadable").is_some()))
+        }
+        Err(error) => output.failure(name, &error),
     }
-    ExitCode::SUCCESS
 }
 
 fn get(args: &OneArgs) -> Result<Value, ErrorBody> {

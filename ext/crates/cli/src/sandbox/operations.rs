@@ -68,7 +68,8 @@ impl Sandboxes<'_> {
         shown::document(self.state, run)
     }
 
-    /// Returns `sandbox-list/v1` of at most `limit` sandboxes, newest first.
+    /// Returns `sandbox-list/v1` of at most `limit` sandboxes, newest first. Runs that cannot be read
+    /// are in its member `unreadable`.
     pub(super) fn list(self, limit: usize) -> Result<Value, ErrorBody> {
         let filter = ListFilter {
             status: StatusFilter::Any,
@@ -76,20 +77,31 @@ impl Sandboxes<'_> {
             offset: 0,
         };
         let sites = std::slice::from_ref(self.site);
-        let (_, runs) = list(self.state, sites, filter).map_err(|e| e.body())?;
-        let all: Vec<FoundRun> = runs
+        let page = list(self.state, sites, filter).map_err(|e| e.body())?;
+        // It is unknown whether an unreadable run is a sandbox.
+        let mut unreadable = page.unreadable;
+        let all: Vec<FoundRun> = page
+            .rows
             .into_iter()
             .filter(|(_, view)| view.provenance.contains_key(PROVENANCE))
             .map(|(run, _)| run)
             .collect();
-        let rows = all
-            .iter()
-            .take(limit)
-            .filter_map(|run| self.document(run).ok())
-            .collect::<Vec<_>>();
-        Ok(
-            json!({"schema": schema_id::SANDBOX_LIST, "success": true, "total": all.len(), "sandboxes": rows}),
-        )
+        let mut rows = Vec::new();
+        for run in all.iter().take(limit) {
+            match self.document(run) {
+                Ok(document) => rows.push(document),
+                // Another process removed the run after it was listed.
+                Err(error) if error.code == ErrorCode::RunNotFound => {}
+                Err(error) => unreadable.push(error),
+            }
+        }
+        let mut document = json!({
+            "schema": schema_id::SANDBOX_LIST, "success": true, "total": all.len(), "sandboxes": rows,
+        });
+        if !unreadable.is_empty() {
+            document["unreadable"] = json!(unreadable);
+        }
+        Ok(document)
     }
 
     /// Sends a request to a sandbox; for an ended one, returns an error with the reason of its end.

@@ -14,6 +14,7 @@ const LARGEST: u64 = 256 * 1024;
 
 /// Parameters from which a sandbox is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Seed {
     /// Text of the profile, as it was when the sandbox was created.
     pub profile: String,
@@ -74,27 +75,47 @@ impl Seed {
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(&unfinished).map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
-        fs::rename(unfinished, directory.join(format!("{run_id}.json"))).map_err(failed)
+        file.write_all(&text)
+            .and_then(|()| file.sync_all())
+            .map_err(failed)?;
+        fs::rename(unfinished, directory.join(format!("{run_id}.json"))).map_err(failed)?;
+        fs::File::open(&directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed)
     }
 
-    /// Reads the parameters of a sandbox.
+    /// Reads the parameters of a sandbox; fails if none are stored.
     pub(crate) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
-        use std::io::Read;
-        let path = state
-            .path()
-            .join("sites")
-            .join(site.as_str())
-            .join(SEEDS)
-            .join(format!("{run_id}.json"));
-        let mut bytes = Vec::new();
-        let read = fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
-        let seed = read.ok().and_then(|_| serde_json::from_slice(&bytes).ok());
-        seed.ok_or_else(|| {
-            let message =
-                format!("the stored parameters of sandbox {run_id} are missing or invalid");
+        Self::find(state, site, run_id)?.ok_or_else(|| {
+            let message = format!("the stored parameters of sandbox {run_id} are missing");
             ErrorBody::new(ErrorCode::SandboxNotFound, message)
                 .hint("create a new sandbox with `wp-codebox sandbox create`")
         })
+    }
+
+    /// Reads the parameters of a sandbox; `None` only if the file does not exist.
+    pub(crate) fn find(
+        state: &StateDir,
+        site: &SiteId,
+        run_id: &RunId,
+    ) -> Result<Option<Self>, ErrorBody> {
+        use std::io::{ErrorKind, Read};
+        let path = state.path().join("sites").join(site.as_str());
+        let path = path.join(SEEDS).join(format!("{run_id}.json"));
+        let unreadable = |e: std::io::Error| {
+            let message = format!("the stored parameters of sandbox {run_id} cannot be read: {e}");
+            ErrorBody::new(ErrorCode::StateDirInvalid, message).hint(
+                "restore the file from a backup, or create a new sandbox with `wp-codebox sandbox create`",
+            )
+        };
+        let file = match fs::File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(unreadable)?,
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(LARGEST).read_to_end(&mut bytes);
+        read.map_err(unreadable)?;
+        let seed = serde_json::from_slice(&bytes).map_err(|e| unreadable(e.into()))?;
+        Ok(Some(seed))
     }
 }

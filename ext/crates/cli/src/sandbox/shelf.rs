@@ -18,7 +18,10 @@ pub(super) fn snapshots(
 ) -> Result<Value, ErrorBody> {
     let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
     let (rows, damaged) = match of {
-        None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
+        None => {
+            let unusable = shelf.unusable().into_iter().map(|(id, _)| id);
+            (shelf.list(SnapshotScope::Any), unusable.collect())
+        }
         // The list of one sandbox omits damaged snapshots: it is unknown which sandbox they are
         // from.
         Some(run) => (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new()),

@@ -48,7 +48,7 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
     });
     match view.status {
         RunStatus::Running => living(told, &mut document),
-        RunStatus::Ended => dead(state, run, &view, &mut document),
+        RunStatus::Ended => dead(state, run, &view, &mut document)?,
     }
     Ok(document)
 }
@@ -117,18 +117,24 @@ fn living(told: StatusReply, document: &mut Value) {
     }
 }
 
-fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) {
+fn dead(
+    state: &StateDir,
+    run: &FoundRun,
+    view: &RunView,
+    document: &mut Value,
+) -> Result<(), ErrorBody> {
     document["state"] = json!("destroyed");
     let limits = PageLimits {
         count: usize::try_from(TAIL).unwrap_or(usize::MAX),
         bytes: 4 * 1024 * 1024,
     };
     let after = view.last_event.saturating_sub(TAIL);
-    let tail = events(state, run, after, limits).map(|page| page.events);
-    document["tombstone"] = tombstone(view, &tail.unwrap_or_default());
+    let tail = events(state, run, after, limits).map_err(|e| e.body())?;
+    document["tombstone"] = tombstone(view, &tail.events);
     if let Some(bundle) = &view.bundle_id {
         document["bundleId"] = json!(bundle);
     }
+    Ok(())
 }
 
 /// Returns how, when and why a sandbox ended, and who ended it.
@@ -177,6 +183,8 @@ pub(super) fn lines(document: &Value) -> Vec<String> {
         let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
         let mut lines = vec![head];
         lines.extend(rows.iter().map(one_line));
+        let unreadable = document["unreadable"].as_array().into_iter().flatten();
+        lines.extend(unreadable.map(|error| format!("Error: {}", text(error, "message"))));
         return lines;
     }
     if let Some(rows) = document["snapshots"].as_array() {

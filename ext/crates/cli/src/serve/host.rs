@@ -226,12 +226,12 @@ impl Host for Machine {
         };
         let sites = std::slice::from_ref(&self.site);
         let selected = |run: &RunId| which.has(run.as_str());
-        let (total, rows) =
-            list_selected(&self.state, sites, filter, selected).map_err(|e| e.body())?;
+        let page = list_selected(&self.state, sites, filter, selected).map_err(|e| e.body())?;
         Ok(json!(RunList {
             schema: schema_id::RUN_LIST.to_owned(),
-            total,
-            runs: rows.into_iter().map(|(_, view)| view).collect(),
+            total: page.total,
+            runs: page.rows.into_iter().map(|(_, view)| view).collect(),
+            unreadable: page.unreadable,
         }))
     }
 
@@ -253,7 +253,7 @@ impl Host for Machine {
         };
         match status(&self.state, &found).map_err(|e| e.body())? {
             RunStatus::Running => Ok(RunProgress::Running),
-            RunStatus::Ended => Ok(RunProgress::Ended(native::usage(&found))),
+            RunStatus::Ended => Ok(RunProgress::Ended(native::usage(&found)?)),
         }
     }
 

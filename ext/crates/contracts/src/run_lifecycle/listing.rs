@@ -1,7 +1,7 @@
 //! Lists of runs and of their artifacts, in the format of the run registry.
 
 use super::{RunRegistryEntry, RunState};
-use crate::{ManifestFile, RunId, Sha256Hex, TraceRef};
+use crate::{ErrorBody, ManifestFile, RunId, Sha256Hex, TraceRef};
 use serde::{Deserialize, Serialize};
 
 /// `wp-codebox/run-registry/v1`: runs, newest first.
@@ -13,6 +13,10 @@ pub struct RunRegistryPage {
     pub total: u64,
     /// Runs on this page.
     pub runs: Vec<RunRegistryEntry>,
+    /// One error for each run that cannot be read, with its id in `data.run_id`. Such a run is in no
+    /// page; it stays as it is until it can be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<ErrorBody>,
 }
 
 /// `wp-codebox/run-artifacts/v1`: the bundle of a run. Contains a host path for the caller.

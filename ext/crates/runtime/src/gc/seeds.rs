@@ -2,11 +2,12 @@
 //! runs no longer exist. Clients find a sandbox by its run, so they cannot reach a seed without a
 //! run.
 
-use super::removal::{failed, item, open};
+use super::removal::{failed, item};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
 use crate::disk::disk_bytes;
 use crate::{SEEDS, StateDir};
 use rustix::fs::AtFlags;
+use rustix::io::Errno;
 use std::collections::HashSet;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
@@ -20,12 +21,19 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     let at = state.path().join("sites").join(site.as_str());
     // If one of these directories cannot be opened, it is unknown which seeds are in use, so none
     // is removed.
-    let (Ok(directory), Ok(runs), Ok(active)) = (
-        open(&at.join(SEEDS)),
-        open(&at.join("runs")),
-        open(&at.join("active")),
-    ) else {
-        return;
+    let opened = || -> Result<_, Errno> {
+        let seeds = Dir::open(&at.join(SEEDS))?;
+        let (runs, active) = (Dir::open(&at.join("runs"))?, Dir::open(&at.join("active"))?);
+        Ok((seeds.names()?, seeds, runs, active))
+    };
+    let (names, directory, runs, active) = match opened() {
+        Ok(opened) => opened,
+        // No sandbox of the site was created yet.
+        Err(Errno::NOENT) => return,
+        Err(error) => {
+            let item = item(GcKind::Seed, SEEDS, site, 0)(GcReason::Orphaned);
+            return failed(&item, error, report);
+        }
     };
     // Runs whose directories this collection has removed, or would remove in a dry run.
     let going: HashSet<String> = report
@@ -35,7 +43,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         .map(|item| item.id.clone())
         .collect();
     let mut looked = 0;
-    for name in directory.names().unwrap_or_default() {
+    for name in names {
         let Ok(name) = String::from_utf8(name) else {
             continue;
         };

@@ -1,16 +1,19 @@
 //! Garbage collection of snapshots: removes unfinished snapshots, finishes interrupted removals,
 //! and removes old snapshots if the rules say so.
 
-use super::removal::{failed, item, open, remove, seconds_ago, touched};
+use super::removal::{failed, item, remove, seconds_ago, touched};
 use super::report::{
-    GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason, GcRules, SizeBudget, SnapshotRule,
+    GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason, GcRules, SizeBudget,
+    SnapshotRule,
 };
 use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
 use crate::{SnapshotError, SnapshotScope, SnapshotStore, StateDir, rfc3339};
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use std::path::Path;
 use std::time::Duration;
+use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::SiteId;
 
 /// Age up to which an empty unfinished snapshot is retained, because its creator may not have
@@ -23,10 +26,17 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         .join("sites")
         .join(site.as_str())
         .join(SNAPSHOTS);
-    let Ok(directory) = open(&root) else {
-        return;
+    let opened = Dir::open(&root).and_then(|directory| Ok((directory.names()?, directory)));
+    let (names, directory) = match opened {
+        Ok(opened) => opened,
+        // No snapshot of the site was made yet.
+        Err(Errno::NOENT) => return,
+        Err(error) => {
+            let item = item(GcKind::Snapshot, SNAPSHOTS, site, 0)(GcReason::Orphaned);
+            return failed(&item, error, report);
+        }
     };
-    for name in directory.names().unwrap_or_default() {
+    for name in names {
         let Ok(name) = String::from_utf8(name) else {
             continue;
         };
@@ -52,13 +62,22 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         return;
     };
     let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
-        let count = shelf.list(SnapshotScope::Any).len() + shelf.damaged().len();
+        let count = shelf.list(SnapshotScope::Any).len() + shelf.unusable().len();
         report.stays(GcKind::Snapshot, count, GcRetainReason::OnlyOnRequest);
         return;
     };
     // A damaged snapshot cannot be used. Its `snapshot.json` is not trusted, so its age is that of
     // its directory.
-    for id in shelf.damaged() {
+    for (id, error) in shelf.unusable() {
+        // What cannot be read now, or by this version of the program, is not damaged.
+        if !matches!(error, SnapshotError::Invalid { .. }) {
+            report.failed.push(GcFailure {
+                kind: GcKind::Snapshot,
+                id,
+                message: format!("the snapshot stays as it is: {error}"),
+            });
+            continue;
+        }
         if touched(&directory, &id) > max_age {
             let bytes = disk_bytes(&directory, id.as_bytes());
             let item = item(GcKind::Snapshot, &id, site, bytes)(GcReason::Age);

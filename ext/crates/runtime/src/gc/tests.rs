@@ -337,9 +337,9 @@ fn unfinished_snapshot_is_removed_after_its_creator_died() {
 }
 
 #[test]
-fn damaged_snapshot_is_removed_by_age_unless_in_use() {
+fn damaged_snapshot_is_removed_by_age_unless_in_use_and_a_newer_one_stays() {
     let world = world();
-    let ids: Vec<String> = ["edited", "used", "whole"]
+    let ids: Vec<String> = ["edited", "used", "whole", "newer"]
         .map(|name| snapshot(&world, name))
         .to_vec();
     let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
@@ -350,6 +350,11 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
         let text = fs::read_to_string(&document).unwrap();
         fs::write(&document, text.replace("\"test\"", "\"root\"")).unwrap();
     }
+    let document = root.join(&ids[3]).join("snapshot.json");
+    let text = fs::read_to_string(&document).unwrap();
+    let newer = text.replace("sandbox-snapshot/v1", "sandbox-snapshot/v2");
+    assert_ne!(newer, text);
+    fs::write(&document, newer).unwrap();
     // A symbolic link with a snapshot's name is not a snapshot, so the collection must neither
     // remove nor follow it.
     let elsewhere = world.root.parent().unwrap().join("elsewhere");
@@ -359,7 +364,7 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
     std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
     let mut damaged = ids[..2].to_vec();
     damaged.sort();
-    assert_eq!(shelf.damaged().len(), 3);
+    assert_eq!(shelf.unusable().len(), 4);
     let within = |max_age| GcRules {
         snapshots: SnapshotRule::Within {
             max_age,
@@ -368,13 +373,22 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
         ..rules()
     };
     assert!(world.collect(&within(HOUR)).removed.is_empty());
-    for name in [root.join(&ids[0]), root.join(&ids[1])] {
+    for name in [&ids[0], &ids[1], &ids[3]].map(|id| root.join(id)) {
         let old = SystemTime::now() - 2 * HOUR;
         fs::File::open(name).unwrap().set_modified(old).unwrap();
     }
     let report = world.collect(&within(HOUR));
     assert_eq!(ids_of(&report), [ids[0].clone()]);
     assert_eq!(report.alive, 1);
+    // A newer program can use this one, so it stays whatever its age, and the report says so.
+    assert_eq!(report.failed.len(), 1, "{:?}", report.failed);
+    assert_eq!(report.failed[0].id, ids[3]);
+    assert!(
+        report.failed[0]
+            .message
+            .ends_with("use the newer wp-codebox that made it")
+    );
+    assert!(root.join(&ids[3]).exists());
     drop(used);
     assert_eq!(ids_of(&world.collect(&within(HOUR))), [ids[1].clone()]);
     assert!(root.join(&ids[2]).exists(), "control: a whole young one");

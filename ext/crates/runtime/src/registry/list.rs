@@ -4,7 +4,7 @@ use super::{FoundRun, RegistryError, entry_of, known, marked, runs};
 use crate::run_record::RecordHead;
 use crate::{RunRecord, StateDir};
 use std::path::Path;
-use wp_codebox_contracts::{RunId, RunRegistryEntry, RunStatus, RunView, SiteId};
+use wp_codebox_contracts::{ErrorBody, RunId, RunRegistryEntry, RunStatus, RunView, SiteId};
 
 /// Which runs a list contains, by their status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,13 +27,42 @@ pub struct ListFilter {
     pub offset: usize,
 }
 
-/// Returns a page of the runs of these sites, newest first, without their results. The second value
-/// is the number of runs on all pages.
+/// A page of runs, newest first.
+#[derive(Debug)]
+pub struct RunPage<T> {
+    /// Number of readable runs on all pages.
+    pub total: u64,
+    /// The readable runs of this page.
+    pub rows: Vec<T>,
+    /// Why runs are missing from the list: one error per run that cannot be read, with its `run_id`.
+    /// It has the runs whose status or time are unknown, whatever the page, and those of this page.
+    pub unreadable: Vec<ErrorBody>,
+}
+
+impl<T> RunPage<T> {
+    /// Converts each row. A row that cannot be read becomes an entry of `unreadable`.
+    fn map<R>(self, convert: impl Fn(T) -> Result<R, RegistryError>) -> RunPage<R> {
+        let mut page = RunPage {
+            total: self.total,
+            rows: Vec::new(),
+            unreadable: self.unreadable,
+        };
+        for row in self.rows {
+            match convert(row) {
+                Ok(row) => page.rows.push(row),
+                Err(error) => page.unreadable.push(error.body()),
+            }
+        }
+        page
+    }
+}
+
+/// Returns a page of the runs of these sites, newest first, without their results.
 pub fn list(
     state: &StateDir,
     sites: &[SiteId],
     filter: ListFilter,
-) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
+) -> Result<RunPage<(FoundRun, RunView)>, RegistryError> {
     list_selected(state, sites, filter, |_| true)
 }
 
@@ -44,13 +73,13 @@ pub fn list_selected(
     sites: &[SiteId],
     filter: ListFilter,
     selected: impl Fn(&RunId) -> bool,
-) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
-    let (total, rows) = page(state, sites, filter, selected)?;
-    let rows = rows.into_iter().map(|(found, record, status)| {
+) -> Result<RunPage<(FoundRun, RunView)>, RegistryError> {
+    let page = page(state, sites, filter, selected)?;
+    Ok(page.map(|(found, record, status)| {
         let view = record.into_view(&found.path, status);
-        (found, view)
-    });
-    Ok((total, rows.collect()))
+        let view = view.map_err(|source| found.unreadable(source))?;
+        Ok((found, view))
+    }))
 }
 
 /// Returns the same page as [`list`], with each run as an entry in the format of the run registry.
@@ -58,14 +87,13 @@ pub fn list_entries(
     state: &StateDir,
     sites: &[SiteId],
     filter: ListFilter,
-) -> Result<(u64, Vec<RunRegistryEntry>), RegistryError> {
-    let (total, rows) = page(state, sites, filter, |_| true)?;
-    let rows = rows.into_iter();
-    let entries = rows.map(|(found, record, status)| entry_of(state, &found, record, status));
-    Ok((total, entries.collect()))
+) -> Result<RunPage<RunRegistryEntry>, RegistryError> {
+    let page = page(state, sites, filter, |_| true)?;
+    Ok(page.map(|(found, record, status)| entry_of(state, &found, record, status)))
 }
 
-type Row = (FoundRun, RunRecord, RunStatus);
+/// A run that mounted a directory: its place, record and status.
+pub type DirectoryRun = (FoundRun, RunRecord, RunStatus);
 
 /// Returns a page of the selected runs with the requested status, newest first.
 fn page(
@@ -73,47 +101,70 @@ fn page(
     sites: &[SiteId],
     filter: ListFilter,
     selected: impl Fn(&RunId) -> bool,
-) -> Result<(u64, Vec<Row>), RegistryError> {
-    let rows = newest_first(state, sites, filter.status, selected)?;
-    let total = rows.len() as u64;
-    let page = rows.into_iter().skip(filter.offset).take(filter.limit);
-    Ok((total, page.filter_map(|found| row(state, found)).collect()))
+) -> Result<RunPage<DirectoryRun>, RegistryError> {
+    let (all, mut unreadable) = newest_first(state, sites, filter.status, selected)?;
+    let total = all.len() as u64;
+    let mut rows = Vec::new();
+    for found in all.into_iter().skip(filter.offset).take(filter.limit) {
+        match row(state, found) {
+            Ok(row) => rows.extend(row),
+            Err(error) => unreadable.push(error.body()),
+        }
+    }
+    Ok(RunPage {
+        total,
+        rows,
+        unreadable,
+    })
 }
 
-fn row(state: &StateDir, found: FoundRun) -> Option<Row> {
-    let (record, status) = known(state, &found)?;
-    Some((found, record, status))
+fn row(state: &StateDir, found: FoundRun) -> Result<Option<DirectoryRun>, RegistryError> {
+    let known = known(state, &found)?;
+    Ok(known.map(|(record, status)| (found, record, status)))
 }
 
 /// Returns up to `most` runs that mounted this host directory or a directory that contains it,
-/// newest first, with their records.
+/// newest first, with their records. An unreadable run may be one of them, so `unreadable` has
+/// those of all directories.
 pub fn runs_of_directory(
     state: &StateDir,
     sites: &[SiteId],
     directory: &Path,
     most: usize,
-) -> Result<Vec<(FoundRun, RunRecord, RunStatus)>, RegistryError> {
+) -> Result<RunPage<DirectoryRun>, RegistryError> {
     let mounted = |record: &RunRecord| {
         let mut mounts = record.work.directories.values();
         mounts.any(|mount| directory.starts_with(mount))
     };
-    let rows = newest_first(state, sites, StatusFilter::Any, |_| true)?;
-    let rows = rows.into_iter().filter_map(|found| row(state, found));
-    Ok(rows
-        .filter(|(_, record, _)| mounted(record))
-        .take(most)
-        .collect())
+    let (all, mut unreadable) = newest_first(state, sites, StatusFilter::Any, |_| true)?;
+    let mut rows = Vec::new();
+    for found in all {
+        if rows.len() == most {
+            break;
+        }
+        match row(state, found) {
+            Ok(row) => rows.extend(row.filter(|(_, record, _)| mounted(record))),
+            Err(error) => unreadable.push(error.body()),
+        }
+    }
+    Ok(RunPage {
+        total: rows.len() as u64,
+        rows,
+        unreadable,
+    })
 }
 
-/// Returns the selected runs with the requested status, newest first. If the beginning of a run's record
-/// says that the run has ended, neither the rest of the record nor any lock is examined.
+/// Returns the selected runs with the requested status, newest first, and an error for each run whose
+/// status or time cannot be read. If the beginning of a run's record says that the run has ended,
+/// neither the rest of the record nor any lock is examined.
 fn newest_first(
     state: &StateDir,
     sites: &[SiteId],
     filter: StatusFilter,
     selected: impl Fn(&RunId) -> bool,
-) -> Result<Vec<FoundRun>, RegistryError> {
+) -> Result<(Vec<FoundRun>, Vec<ErrorBody>), RegistryError> {
     let mut rows = Vec::new();
+    let mut unreadable = Vec::new();
     for site in sites {
         let found = match filter {
             // Every running run has a marker, so runs without one need not be read.
@@ -121,22 +172,20 @@ fn newest_first(
             StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
         };
         for found in found.into_iter().filter(|found| selected(&found.run_id)) {
-            let Some(head) = RecordHead::read(&found.path) else {
-                continue;
-            };
-            let status = match head.status {
-                RunStatus::Ended => RunStatus::Ended,
-                RunStatus::Running => match known(state, &found) {
-                    Some((_, status)) => status,
-                    None => continue,
-                },
+            let (created_at, status) = match summary(state, &found) {
+                Ok(None) => continue,
+                Ok(Some(summary)) => summary,
+                Err(error) => {
+                    unreadable.push(error.body());
+                    continue;
+                }
             };
             let wanted = match filter {
                 StatusFilter::Any => true,
                 StatusFilter::Only(only) => only == status,
             };
             if wanted {
-                rows.push((head.created_at, found));
+                rows.push((created_at, found));
             }
         }
     }
@@ -144,5 +193,22 @@ fn newest_first(
         let newer = b_time.cmp(a_time);
         newer.then_with(|| a.run_id.cmp(&b.run_id))
     });
-    Ok(rows.into_iter().map(|(_, found)| found).collect())
+    Ok((
+        rows.into_iter().map(|(_, found)| found).collect(),
+        unreadable,
+    ))
+}
+
+/// Returns time and status of a run; `None` if it was removed or has no record yet.
+fn summary(
+    state: &StateDir,
+    found: &FoundRun,
+) -> Result<Option<(String, RunStatus)>, RegistryError> {
+    let head = RecordHead::read(&found.path).map_err(|source| found.unreadable(source))?;
+    Ok(match head {
+        Some(head) if head.status == RunStatus::Running => {
+            known(state, found)?.map(|(record, status)| (record.created_at, status))
+        }
+        head => head.map(|head| (head.created_at, head.status)),
+    })
 }

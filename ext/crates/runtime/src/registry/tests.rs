@@ -66,8 +66,10 @@ impl World {
 
     fn list(&self, filter: ListFilter) -> (u64, Vec<RunView>) {
         let sites = std::slice::from_ref(&self.site);
-        let (total, rows) = list(&self.state, sites, filter).unwrap();
-        (total, rows.into_iter().map(|(_, view)| view).collect())
+        let page = list(&self.state, sites, filter).unwrap();
+        assert!(page.unreadable.is_empty(), "{:?}", page.unreadable);
+        let views = page.rows.into_iter().map(|(_, view)| view);
+        (page.total, views.collect())
     }
 
     fn find(&self, reference: &str) -> Result<FoundRun, RegistryError> {
@@ -203,9 +205,8 @@ fn registry_entry_status_is_derived_from_the_journal_and_the_recorded_outcome() 
         over.lifecycle.cleanup.status,
         LifecycleCleanupStatus::Succeeded
     );
-    let (total, rows) =
-        list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
-    assert_eq!((total, rows), (1, vec![over]));
+    let page = list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
+    assert_eq!((page.total, page.rows), (1, vec![over]));
 }
 
 #[test]
@@ -221,9 +222,12 @@ fn cleanup_status_failed_is_reported_only_for_an_ended_run_whose_scratch_remains
     let seen = |n| {
         let found = world.find(run(n).as_str()).unwrap();
         let cleanup = entry(&world.state, &found).unwrap().lifecycle.cleanup;
-        let (_, rows) =
-            list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
-        let row = rows.into_iter().find(|row| row.run_id == run(n)).unwrap();
+        let page = list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
+        let row = page
+            .rows
+            .into_iter()
+            .find(|row| row.run_id == run(n))
+            .unwrap();
         assert!(row.lifecycle.terminal);
         assert_eq!(row.lifecycle.cleanup, cleanup);
         cleanup.status
@@ -288,7 +292,7 @@ fn run_reference_must_match_exactly_one_run() {
     assert_eq!(code("  "), ErrorCode::InputInvalid);
     let nobody = SiteId::new("never-used").unwrap();
     let sites = std::slice::from_ref(&nobody);
-    assert_eq!(list(&world.state, sites, PAGE).unwrap().0, 0);
+    assert_eq!(list(&world.state, sites, PAGE).unwrap().total, 0);
     assert!(
         !site_path(&world.state, &nobody).exists(),
         "asking makes no site"

@@ -1,6 +1,6 @@
 use super::*;
 use crate::markers::NEW_MARKER;
-use crate::reap::{Reaped, reap_dead};
+use crate::reap::reap_dead;
 use std::os::unix::fs::PermissionsExt;
 use wp_codebox_contracts::{Outcome, RunId};
 
@@ -28,6 +28,17 @@ fn ended(outcome: Outcome, summary: &str) -> Ending {
     }
 }
 
+/// Returns the numbers of settled and live runs; every run must be readable.
+fn reaped(state: &StateDir, site: &SiteId) -> (usize, usize) {
+    let reaped = reap_dead(state, site).unwrap();
+    assert!(reaped.unreadable.is_empty(), "{:?}", reaped.unreadable);
+    (reaped.settled, reaped.alive)
+}
+
+fn read_record(path: &Path) -> RunRecord {
+    RunRecord::read(path).unwrap().unwrap()
+}
+
 fn run(n: u8) -> RunId {
     RunId::new(format!("run_{n:032x}")).unwrap()
 }
@@ -42,20 +53,8 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     let dead_path = dead.path().to_owned();
     fs::write(dead.scratch("x").unwrap().join("f"), "x").unwrap();
     drop(dead);
-    assert_eq!(
-        reap_dead(&state, &site).unwrap(),
-        Reaped {
-            settled: 1,
-            alive: 1
-        }
-    );
-    assert_eq!(
-        reap_dead(&state, &site).unwrap(),
-        Reaped {
-            settled: 0,
-            alive: 1
-        }
-    );
+    assert_eq!(reaped(&state, &site), (1, 1));
+    assert_eq!(reaped(&state, &site), (0, 1));
     assert!(!dead_path.join("scratch").exists());
     let record: RunRecord =
         serde_json::from_slice(&fs::read(dead_path.join("run.json")).unwrap()).unwrap();
@@ -69,7 +68,7 @@ fn run_of_a_dead_supervisor_is_recorded_as_ended_exactly_once() {
     alive
         .settle(ended(Outcome::Succeeded, "done"), Scratch::Remove)
         .unwrap();
-    assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
+    assert_eq!(reaped(&state, &site), (0, 0));
 }
 
 /// [`RunDir::forestall`] records a run that never started as failed.
@@ -85,14 +84,14 @@ fn forestalled_run_cannot_be_created_and_an_existing_run_cannot_be_forestalled()
         .settle(ended(Outcome::Succeeded, "done"), Scratch::Remove)
         .unwrap();
     RunDir::forestall(&state, &site, &new(1), why()).unwrap_err();
-    let record = RunRecord::read(&temp.path().join(format!("state/sites/s/runs/{}", run(1))));
-    assert_eq!(record.unwrap().outcome, Some(Outcome::Succeeded));
+    let record = read_record(&temp.path().join(format!("state/sites/s/runs/{}", run(1))));
+    assert_eq!(record.outcome, Some(Outcome::Succeeded));
     RunDir::forestall(&state, &site, &new(2), why()).unwrap();
     RunDir::create(&state, &site, &new(2), 8).unwrap_err();
-    let record = RunRecord::read(&temp.path().join(format!("state/sites/s/runs/{}", run(2))));
-    assert_eq!(record.unwrap().outcome, Some(Outcome::Failed));
+    let record = read_record(&temp.path().join(format!("state/sites/s/runs/{}", run(2))));
+    assert_eq!(record.outcome, Some(Outcome::Failed));
     // Both runs are settled, so none is alive or dead.
-    assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
+    assert_eq!(reaped(&state, &site), (0, 0));
 }
 
 /// Creates the files that a supervisor leaves when it is killed between two steps of
@@ -118,7 +117,7 @@ fn run_killed_during_its_creation_gets_a_final_record() {
     }
     assert_eq!(reap_dead(&state, &site).unwrap().settled, 3);
     for n in 1..=3 {
-        let record = RunRecord::read(&root.join("runs").join(run(n).as_str())).unwrap();
+        let record = read_record(&root.join("runs").join(run(n).as_str()));
         assert!(record.is_terminal() && record.summary.is_some(), "{n}");
     }
     assert_eq!(fs::read_dir(root.join("active")).unwrap().count(), 0);
@@ -174,10 +173,7 @@ fn reaping_of_dead_runs_does_not_remove_retained_scratch_directories() {
     fs::write(marker, "").unwrap();
     assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
     assert!(path.join("scratch/work").exists());
-    assert_eq!(
-        RunRecord::read(&path).unwrap().summary.unwrap(),
-        "no bundle"
-    );
+    assert_eq!(read_record(&path).summary.unwrap(), "no bundle");
 }
 
 #[test]
@@ -239,7 +235,7 @@ fn ended_cluster_run_can_be_repeated_under_its_id_and_a_run_of_this_host_cannot(
         RunDir::create(&state, &site, repeated, 8).unwrap_err();
     }
     let runs = temp.path().join("state/sites/s/runs");
-    let record = RunRecord::read(&runs.join(run(2).as_str())).unwrap();
+    let record = read_record(&runs.join(run(2).as_str()));
     assert_eq!(record.outcome, Some(Outcome::Succeeded));
     let hidden = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(REMOVING);
     assert!(!fs::read_dir(runs).unwrap().flatten().any(hidden));

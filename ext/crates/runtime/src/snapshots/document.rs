@@ -38,11 +38,27 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
         }
         error => error,
     })?;
-    let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
-        .map_err(|e| invalid(&format!("its snapshot.json is invalid: {e}")))?;
-    if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
-        return Err(invalid("its snapshot.json has an unknown schema"));
+    #[derive(serde::Deserialize)]
+    struct Stated {
+        schema: String,
     }
+    let malformed = |e: serde_json::Error| invalid(&format!("its snapshot.json is invalid: {e}"));
+    // The schema comes first: the other members of a newer document may be unknown.
+    let Stated { schema } = serde_json::from_slice(&bytes).map_err(malformed)?;
+    if schema != schema_id::SANDBOX_SNAPSHOT {
+        let base = schema_id::SANDBOX_SNAPSHOT.trim_end_matches(|c: char| c.is_ascii_digit());
+        let version = schema
+            .strip_prefix(base)
+            .and_then(|v| v.parse::<u32>().ok());
+        return Err(match version {
+            Some(_) => SnapshotError::Newer {
+                id: id.to_owned(),
+                schema,
+            },
+            None => invalid("its snapshot.json has an unknown schema"),
+        });
+    }
+    let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes).map_err(malformed)?;
     if snapshot.id != id {
         return Err(invalid("its snapshot.json has the id of another snapshot"));
     }

@@ -35,6 +35,16 @@ pub enum SnapshotError {
         /// What is wrong with the snapshot, in one sentence.
         why: String,
     },
+    /// A newer version of this program made the snapshot.
+    #[error(
+        "the snapshot {id} has the format {schema:?}, which this program does not know; use the newer wp-codebox that made it"
+    )]
+    Newer {
+        /// Id of the snapshot.
+        id: String,
+        /// Schema id in the snapshot's document.
+        schema: String,
+    },
     /// Another process holds the lock of the snapshot: a sandbox uses it, so it cannot be removed,
     /// or it is being removed, so no sandbox can use it.
     #[error(
@@ -60,7 +70,7 @@ impl SnapshotError {
             Self::Layer(error) => error.code(),
             Self::Io { .. } => ErrorCode::StateDirInvalid,
             Self::NotFound { .. } => ErrorCode::SnapshotNotFound,
-            Self::Invalid { .. } => ErrorCode::SnapshotInvalid,
+            Self::Invalid { .. } | Self::Newer { .. } => ErrorCode::SnapshotInvalid,
             Self::InUse { .. } => ErrorCode::SandboxInUse,
             Self::Metadata { .. } => ErrorCode::InputInvalid,
         }
@@ -77,6 +87,7 @@ impl SnapshotError {
             ),
             Self::NotFound { .. }
             | Self::Invalid { .. }
+            | Self::Newer { .. }
             | Self::InUse { .. }
             | Self::Metadata { .. } => body,
         }

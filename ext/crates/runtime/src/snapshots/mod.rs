@@ -118,16 +118,21 @@ impl SnapshotStore {
         is_id(id) && self.root.join(id).is_dir()
     }
 
-    /// Returns the ids of snapshots whose document cannot be read or does not have the stated
-    /// digest. The digests of their files are checked only when a snapshot is opened.
+    /// Returns the ids of snapshots whose document cannot be used, each with the reason: with
+    /// [`SnapshotError::Invalid`] the snapshot is damaged for good. The digests of the files are
+    /// checked only when a snapshot is opened.
     #[must_use]
-    pub fn damaged(&self) -> Vec<String> {
+    pub fn unusable(&self) -> Vec<(String, SnapshotError)> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut all: Vec<String> = entries
+        let mut all: Vec<(String, SnapshotError)> = entries
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| is_id(name) && document(&self.root.join(name), name).is_err())
+            .filter(|name| is_id(name))
+            .filter_map(|name| {
+                let error = document(&self.root.join(&name), &name).err()?;
+                Some((name, error))
+            })
             .collect();
-        all.sort();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
         all
     }
 

@@ -153,7 +153,7 @@ impl Native {
     /// Stores the parameters of an existing sandbox, if the server process that started it was
     /// killed before it stored them. Ignores errors: without the parameters only `recreate` fails.
     fn remember(&self, request: &Provision, run_id: &RunId) {
-        if Seed::read(&self.state, &self.site, run_id).is_err()
+        if matches!(Seed::find(&self.state, &self.site, run_id), Ok(None))
             && let Ok(seed) = self.seed(request)
         {
             let _ = seed.write(&self.state, &self.site, run_id);

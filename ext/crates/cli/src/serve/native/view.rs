@@ -35,7 +35,10 @@ pub(super) fn of(sandboxes: Sandboxes<'_>, run: &FoundRun) -> Result<SandboxView
     Ok(SandboxView {
         state,
         expires_at: document["expiresAt"].as_str().map(str::to_owned),
-        ended: state.is_final().then(|| ended(run, &document)),
+        ended: match state.is_final() {
+            true => Some(ended(run, &document)?),
+            false => None,
+        },
     })
 }
 
@@ -59,7 +62,7 @@ fn state(document: &Value) -> SandboxState {
     }
 }
 
-fn ended(run: &FoundRun, document: &Value) -> Ended {
+fn ended(run: &FoundRun, document: &Value) -> Result<Ended, ErrorBody> {
     let told = &document["tombstone"];
     let how = told["how"].as_str().unwrap_or("ended");
     // The journal says only that the guest of a failed sandbox ended; the error says why. A cancelled
@@ -69,49 +72,60 @@ fn ended(run: &FoundRun, document: &Value) -> Ended {
         _ => told["error"]["message"].as_str(),
     };
     let reason = reason.or_else(|| told["reason"].as_str());
-    Ended {
+    Ok(Ended {
         reason: match reason.unwrap_or_default() {
             "" => format!("it {how}"),
             reason => reason.to_owned(),
         },
         // If the supervisor died, ignore a stored result: it was written before the sandbox ended.
         usage: match how {
-            "died" => measured(run),
-            _ => usage(run),
+            "died" => measured(run)?,
+            _ => usage(run)?,
         },
-    }
+    })
 }
 
 /// Returns what an ended run used.
-pub(crate) fn usage(run: &FoundRun) -> SandboxUsage {
-    let measured = measured(run);
-    match cost(run, LARGEST) {
+///
+/// # Errors
+/// When a document of the run cannot be read. The use is then unknown, not zero.
+pub(crate) fn usage(run: &FoundRun) -> Result<SandboxUsage, ErrorBody> {
+    let measured = measured(run)?;
+    Ok(match cost(run, LARGEST).map_err(|e| e.body())? {
         Some(cost) => SandboxUsage {
             alive_ms: Some(cost.wall_ms),
             cpu_ms: Some(cost.cpu_ms),
             ..measured
         },
         None => measured,
-    }
+    })
 }
 
 /// Returns the resource usage that the supervisor stored last. `alive_ms` is absent, because the
 /// time of the end is unknown: a supervisor that died did so after its last write.
-fn measured(run: &FoundRun) -> SandboxUsage {
-    RunUsage::of_run(&run.path).map_or_else(SandboxUsage::default, |used| SandboxUsage {
-        alive_ms: None,
-        cpu_ms: used.cpu_ms,
-        memory_mib_seconds: Some(used.memory_byte_seconds / (1024 * 1024)),
-        memory_samples: Some(used.memory_samples),
-        memory_interval_ms: Some(used.memory_interval_ms),
-        written_bytes: Some(used.written_bytes),
-        egress_bytes: Some(used.egress_bytes),
-    })
+fn measured(run: &FoundRun) -> Result<SandboxUsage, ErrorBody> {
+    let used = RunUsage::of_run(&run.path).map_err(|e| e.body())?;
+    Ok(
+        used.map_or_else(SandboxUsage::default, |used| SandboxUsage {
+            alive_ms: None,
+            cpu_ms: used.cpu_ms,
+            memory_mib_seconds: Some(used.memory_byte_seconds / (1024 * 1024)),
+            memory_samples: Some(used.memory_samples),
+            memory_interval_ms: Some(used.memory_interval_ms),
+            written_bytes: Some(used.written_bytes),
+            egress_bytes: Some(used.egress_bytes),
+        }),
+    )
 }
 
 /// Returns the error of a sandbox that ended before it was ready.
 pub(super) fn ended_error(sandboxes: Sandboxes<'_>, run: &FoundRun) -> ErrorBody {
-    let recorded = view(sandboxes.state, run).ok().and_then(|view: RunView| {
+    let view = match view(sandboxes.state, run) {
+        Ok(view) => Some(view),
+        Err(RegistryError::NotFound { .. }) => None,
+        Err(error) => return error.body(),
+    };
+    let recorded = view.and_then(|view: RunView| {
         let why = view.summary.map(|summary| format!(": {summary}"));
         view.error.or_else(|| {
             let why = why.unwrap_or_default();
@@ -155,7 +169,7 @@ pub(super) fn cleanup(
         removed,
         retained,
         leftovers,
-        ended: Some(ended(run, &document)),
+        ended: Some(ended(run, &document)?),
     })
 }
 
