@@ -202,3 +202,66 @@ def test_run_with_a_newer_or_damaged_record_is_reported_by_lists_and_gc_and_stay
         shutil.rmtree(run.directory)
         os.remove(os.path.join(bench.state, "sites", bench.site, "active", run.run_id))
     runs(bench, "list").expect(0)
+
+
+def artifacts_of(bench):
+    path = os.path.join(bench.state, "sites", bench.site, "artifacts")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    bench.own(os.path.dirname(path))
+    return path
+
+
+def test_run_whose_bundle_could_not_be_written_is_refused_before_its_agent_starts(bench):
+    artifacts = artifacts_of(bench)
+    os.chmod(artifacts, 0o500)
+    try:
+        run = SupervisorClient(bench, "echo worked").spawn().accepted()
+        last = run.last()
+    finally:
+        os.chmod(artifacts, 0o700)
+    must(last["type"] == "error" and last["error"]["code"] == "wp_codebox_bundle_write_failed"
+         and "the run was not started" in last["error"]["message"], json.dumps(last))
+    events = runs(bench, "events", run.run_id).json["events"]
+    must(not any(event["type"].startswith("runtime.command") for event in events), f"the agent started: {events}")
+    must("scratch" not in os.listdir(run.directory), "a run that did nothing keeps its scratch directory")
+    must(runs(bench, "get", run.run_id).json["error"]["code"] == "wp_codebox_bundle_write_failed", "the record has another error")
+    control = SupervisorClient(bench, "echo worked > new.txt").spawn().accepted().last()
+    must(control["type"] == "result" and control["result"]["outcome"] == "succeeded", json.dumps(control)[:600])
+
+
+def test_recover_makes_an_unsigned_bundle_of_a_run_whose_end_failed(bench):
+    artifacts = artifacts_of(bench)
+    run = SupervisorClient(bench, WORK, checks=["sh -c 'echo checking; sleep 2'"]).spawn().accepted()
+    run.until("runtime.command.output", "checking")
+    running = bench.call("recover", run.run_id, "--state", bench.state, "--json").expect(125, "wp_codebox_busy")
+    must(run.run_id in str(running), "the error does not name the run")
+    os.chmod(artifacts, 0o500)
+    try:
+        last = run.last()
+        run.ended()
+        must(last["type"] == "error" and f"wp-codebox recover {run.run_id}" in json.dumps(last["error"]["hints"]), json.dumps(last))
+        before = run.look()
+        must(before["outcome"] == "failed" and "bundle_id" not in before and os.path.isdir(os.path.join(run.directory, "salvage", run.run_id)), json.dumps(before))
+        # The cause persists, so nothing is moved or recorded.
+        kept = tree(run.directory)
+        bench.call("recover", run.run_id, "--state", bench.state, "--json").expect(125, "wp_codebox_state_dir_invalid")
+        must(tree(run.directory) == kept, "a failed attempt changed the run")
+    finally:
+        os.chmod(artifacts, 0o700)
+    view = bench.call("recover", run.run_id, "--state", bench.state, "--json").expect(0).json
+    must(view["error"] == before["error"] and view["outcome"] == "failed" and view["salvaged"] is True, json.dumps(view))
+    path = os.path.join(artifacts, run.run_id)
+    with open(os.path.join(path, "files", "review.json"), encoding="utf-8") as file:
+        review = json.load(file)
+    must(review["approval"]["approvable"] is False and "recovery bundle" in review["approval"]["reason"] and "signature" in review["approval"]["reason"],
+         json.dumps(review["approval"]))
+    with open(os.path.join(path, "files", "changed-files.json"), encoding="utf-8") as file:
+        must(sorted(entry["path"] for entry in json.load(file)["files"]) == sorted(EVERYTHING), "another change")
+    verified = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+    must("unsigned" in verified.stdout, str(verified))
+    must(bench.call("recover", run.run_id, "--state", bench.state, "--json").expect(0).json == view, "a second call changed something")
+    # Control: a run that was killed before the capture has nothing to recover.
+    dead = SupervisorClient(bench, "echo ready; sleep 60").spawn().accepted()
+    dead.until("runtime.command.output", "ready")
+    dead.kill()
+    bench.call("recover", dead.run_id, "--state", bench.state, "--json").expect(1, "wp_codebox_artifact_not_found")

@@ -153,7 +153,7 @@ def test_first_run_on_a_full_disk_is_refused_and_succeeds_after_space_was_made(d
             refused(developer.call(*GOAL, "--json", XDG_STATE_HOME=state.path, check=None), "wp_codebox_state_dir_invalid", "No space left", "check free space and permissions of the state directory")
         developer.call(*GOAL, XDG_STATE_HOME=state.path)
     with disk(developer, "size=1m") as state:
-        refused(developer.call(*GOAL, "--json", XDG_STATE_HOME=state.path, check=None), "wp_codebox_template_failed", "No space left", "check free space")
+        refused(developer.call(*GOAL, "--json", XDG_STATE_HOME=state.path, check=None), "wp_codebox_bundle_write_failed", "was not started", "free some space")
     must(developer.read() == PLUGIN, developer.read())
 
 

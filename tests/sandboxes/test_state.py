@@ -425,7 +425,7 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
     at = site(bench, name)
     os.makedirs(at, mode=0o700)
     shutil.chown(at, bench.owner)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=16m,mode=0700,uid={os.stat(bench.state).st_uid}", "tmpfs", at], capture_output=True,
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=48m,mode=0700,uid={os.stat(bench.state).st_uid}", "tmpfs", at], capture_output=True,
                           text=True, check=False)
     must(done.returncode == 0, done.stderr)
     usual, bench.site = bench.site, name

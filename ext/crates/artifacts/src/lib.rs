@@ -40,8 +40,8 @@ pub use attestation::{
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
     BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, FollowUpInputs,
-    RenameMode, SecretLocation, WrittenBundle, find_secret, left_out, text_ends, write_bundle,
-    write_bundle_as,
+    RenameMode, SecretLocation, WrittenBundle, check_room, find_secret, left_out, text_ends,
+    write_bundle, write_bundle_as,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,

@@ -18,7 +18,7 @@ use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::replay_package::MaterializeArgs;
 use super::run_args::RunArgs;
-use super::runs::{PlaceArgs, RunsCommand};
+use super::runs::{OneArgs, PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
 use super::settings::PathArgs;
 use super::sync::SyncArgs;
@@ -190,6 +190,23 @@ pub(crate) enum Command {
     Wordpress(super::wordpress::WordpressCommand),
     /// Synchronize files between a local directory and a sandbox that is kept running.
     Sync(SyncArgs),
+    /// Make a bundle of a run that worked and whose end failed.
+    #[command(after_help = "\
+The supervisor of a run writes a recovery bundle before the checks. When the run cannot write its own \
+bundle afterwards, because the disk is full for instance, its error names this command. The bundle has \
+the change, says that it is a recovery, has no check results and no signature, and cannot be approved: \
+read it with `artifacts`, and run again. Outcome and error of the run stay. `gc` removes what the run \
+kept in its scratch directory.
+
+With --json the output is wp-codebox/run/v1.
+
+Examples:
+  wp-codebox recover run_1f
+  wp-codebox recover run_1f --json | jq -r .bundle_id
+
+Exit status: 0, also when the run has a bundle already; 1 when no run or more than one matches, or \
+the run left no recovery bundle; 125 when it has not ended or the state directory cannot be used.")]
+    Recover(OneArgs),
     /// Remove leftovers of runs: directories of ended runs, scratch directories of crashed runs,
     /// unfinished bundles, unused templates and empty cgroups. Removes bundles only with
     /// --artifacts-max-age.
@@ -335,7 +352,9 @@ Examples:
   wp-codebox gc --max-age 7d --max-bytes 2G
   wp-codebox gc --artifacts-max-age 90d --json
 
-Exit status: 0, or 1 when something could not be removed.")]
+A run that cannot be read stays as it is, and the report names it.
+
+Exit status: 0, or 1 when something could not be removed or a run cannot be read.")]
 pub(crate) struct GcArgs {
     /// Remove ended runs and templates that were not used for this time, such as 12h or 7d.
     #[arg(long, value_name = "AGE", default_value = "30d")]

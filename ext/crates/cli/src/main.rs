@@ -145,6 +145,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Undo(options) => daily::undo(output, &options),
         Command::Again(options) => daily::again(output, *options),
         Command::Sync(options) => sync::main(output, &options),
+        Command::Recover(options) => runs::recover(output, &options),
         Command::Gc(options) => gc::main(output, &options),
         Command::Completion { shell } => manual::completion(output, &Cli::command(), shell),
         Command::Help { command } => usage::help(&command),

@@ -21,6 +21,7 @@ mod kernel_error;
 mod lifecycle;
 mod markers;
 mod reap;
+mod recover;
 mod recovery;
 mod registry;
 mod run_dir;
@@ -59,6 +60,7 @@ pub use journal::{Journal, JournalError};
 pub use kernel_error::kernel_error;
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
+pub use recover::{RecoverError, recover_run};
 pub use registry::{
     DirectoryRun, FoundRun, ListFilter, RegistryError, RunPage, StatusFilter, cancellation, cost,
     entry, events, find, list, list_entries, list_selected, runs_of_directory, status, view,

@@ -69,10 +69,7 @@ pub(crate) fn recover(
         }
         return Ok(Recovered::Result(Box::new(result)));
     }
-    let root = Dir::open(state.path()).map_err(|source| DocumentError::Recovery {
-        source: source.into(),
-    })?;
-    let store = Store::open(&root, site)?;
+    let store = store(state, site)?;
     if let Some(found) = own_bundle(&store, run_id)? {
         return Ok(found);
     }
@@ -88,6 +85,14 @@ pub(crate) fn recover(
     }
 }
 
+/// Opens the bundles of a site.
+pub(crate) fn store(state: &StateDir, site: &SiteId) -> Result<Store, DocumentError> {
+    let root = Dir::open(state.path()).map_err(|source| DocumentError::Recovery {
+        source: source.into(),
+    })?;
+    Ok(Store::open(&root, site)?)
+}
+
 /// Returns the run's `result.json`; `None` if it does not exist.
 pub(crate) fn result<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, DocumentError> {
     let bytes = read_document(path, RESULT_FILE, LARGEST_RESULT)?;
@@ -96,7 +101,10 @@ pub(crate) fn result<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Docu
 
 /// Returns the bundle in the artifacts directory that carries this run's id. A signed bundle is the
 /// bundle that the run wrote; an unsigned bundle is the run's recovery bundle.
-fn own_bundle(store: &Store, run_id: &RunId) -> Result<Option<Recovered>, DocumentError> {
+pub(crate) fn own_bundle(
+    store: &Store,
+    run_id: &RunId,
+) -> Result<Option<Recovered>, DocumentError> {
     let bundle = match store.resolve(run_id.as_str()) {
         Err(StoreError::NotFound { .. }) => return Ok(None),
         found => found?,
@@ -139,7 +147,7 @@ fn is_signed(bundle: &StoredBundle) -> bool {
 /// Moves the recovery bundle out of `salvage/` with one rename, so the bundle is always in exactly
 /// one of the two directories. The bundle was not synced when it was written; it is synced before
 /// the rename. Returns whether there was a recovery bundle.
-fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Result<bool, DocumentError> {
+pub(crate) fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Result<bool, DocumentError> {
     let failed = |source: Errno| DocumentError::Recovery {
         source: source.into(),
     };

@@ -32,7 +32,8 @@ pub(crate) const HELD_FACTS: &str = "held.json";
 /// File with the trace of a held sandbox's episode (the actions of its clients), one part per line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Directory in the run directory that contains the recovery bundle, as `salvage/<run_id>/`. The
-/// recovery bundle is used only if the supervisor process dies before it writes the run's bundle.
+/// recovery bundle is used only if the supervisor process dies or fails before it has written the
+/// run's bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
 
 /// Name prefix of run directories being removed.
@@ -226,7 +227,8 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Removes the scratch directory and ignores errors: settling the run removes what remains.
+    /// Removes the scratch directory and the recovery bundle, and ignores errors: settling the run
+    /// removes what remains.
     pub fn discard_scratch(&self) {
         remove_scratch(&self.path);
     }
@@ -299,24 +301,24 @@ fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), Run
         .map_err(failed)
 }
 
-/// Treatment of the scratch directory when a run is settled.
+/// Treatment of the scratch directory and the recovery bundle when a run is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scratch {
-    /// The scratch directory is deleted.
+    /// Both are deleted.
     Remove,
-    /// The scratch directory remains, because it contains changes of the guest that are in no
-    /// bundle.
+    /// Both remain, because they contain changes of the guest that are in no bundle.
     Keep,
 }
 
-/// Removes the scratch directory and ignores errors: garbage collection removes what remains
-/// together with the run directory, and until then no run uses it.
+/// Removes the scratch directory and the recovery bundle, and ignores errors: garbage collection
+/// removes what remains together with the run directory, and until then no run uses it.
 pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
+    remove_in(path, RECOVERY_BUNDLE.as_bytes());
 }
 
-/// Removes files that a run with a final record no longer needs: control socket, recovery
-/// bundle, partial result, crash note and the files of a held sandbox.
+/// Removes files that a run with a final record no longer needs: control socket, partial result,
+/// crash note and the files of a held sandbox.
 pub(crate) fn remove_leftovers(path: &Path) {
     for name in [HELD_FACTS, HELD_EPISODE] {
         let _ = fs::remove_file(path.join(name));
@@ -327,7 +329,6 @@ pub(crate) fn remove_leftovers(path: &Path) {
     for name in [RESULT_FILE, USAGE_FILE] {
         let _ = fs::remove_file(path.join(unfinished(name)));
     }
-    remove_in(path, RECOVERY_BUNDLE.as_bytes());
 }
 
 fn remove_in(path: &Path, name: &[u8]) {

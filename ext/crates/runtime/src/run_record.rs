@@ -2,7 +2,8 @@
 //! and is never part of a bundle.
 //!
 //! A rename replaces the file, which is never written in place, so a reader sees a complete file,
-//! also after a power loss. A record with status `ended` is never changed.
+//! also after a power loss. A record with status `ended` is never changed, except that
+//! [`crate::recover_run`] adds the id of a recovery bundle.
 
 use crate::document::{DocumentError, parse, read_document, replace_file};
 use crate::host_note::HostNote;

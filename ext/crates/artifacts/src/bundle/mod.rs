@@ -33,6 +33,7 @@ pub use inputs::{
 pub(crate) use mounts::percent_encode;
 pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};
+pub use staging::check_room;
 pub(crate) use staging::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub use writer::{write_bundle, write_bundle_as};
 

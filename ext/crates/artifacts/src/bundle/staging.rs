@@ -8,7 +8,7 @@ use crate::canonical::CanonicalError;
 use crate::dirfd::Dir;
 use crate::removal::remove_tree_in;
 use rustix::fd::AsFd;
-use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
+use rustix::fs::{self, Advice, AtFlags, FallocateFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,6 +17,29 @@ use wp_codebox_contracts::RunId;
 
 /// Name prefix of unfinished bundles; no run id starts with it.
 pub(crate) const TEMPORARY_PREFIX: &str = ".writing-";
+
+/// Space in bytes that [`check_room`] asks for. Most bundles need less.
+const LEAST_ROOM: u64 = 16 << 20;
+
+/// Checks that the bundle `<parent>/<run id>` could be written now if it had [`LEAST_ROOM`] bytes:
+/// creates and removes a file of that size, without writing it, in the place of the bundle.
+pub fn check_room(parent: &Dir, run: &RunId) -> Result<(), BundleError> {
+    match parent.stat(run.as_str().as_bytes()) {
+        Ok(None) => {}
+        Ok(Some(_)) => return Err(BundleError::Exists),
+        Err(error) => return Err(io(".", error)),
+    }
+    let mut staging = Staging::new(parent, run)?;
+    staging.write("room", std::io::empty())?;
+    for (name, file) in &staging.files {
+        match fs::fallocate(file, FallocateFlags::empty(), 0, LEAST_ROOM) {
+            // Some network file systems cannot reserve space.
+            Ok(()) | Err(Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(io(name, error)),
+        }
+    }
+    Ok(())
+}
 
 /// Returns the name prefix of the unfinished bundles of a run.
 pub(crate) fn staging_prefix(run_id: &RunId) -> String {

@@ -8,12 +8,12 @@ mod socket;
 mod table;
 mod watch;
 
-pub(crate) use args::{PlaceArgs, RunsCommand};
+pub(crate) use args::{OneArgs, PlaceArgs, RunsCommand};
 pub(crate) use place::found;
 
 use super::columns;
 use super::output::Output;
-use args::{CancelArgs, FormArg, ListArgs, OneArgs};
+use args::{CancelArgs, FormArg, ListArgs};
 use place::open;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
@@ -22,7 +22,8 @@ use wp_codebox_contracts::{
     RunCancellationRequest, RunList, RunRegistryPage, Sha256Hex, schema_id,
 };
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries, view,
+    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries,
+    recover_run, view,
 };
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
@@ -107,6 +108,25 @@ fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let view = view(&state, &run).map_err(|e| e.body())?;
     output.answer(&view, &table::run(&run, &view));
     Ok(())
+}
+
+/// Publishes the recovery bundle of a run whose end failed, and shows the run.
+pub(crate) fn recover(output: &Output, args: &OneArgs) -> ExitCode {
+    let recovered = found(&args.place, args.run()).and_then(|(state, run)| {
+        recover_run(&state, &run).map_err(|e| e.body())?;
+        let view = view(&state, &run).map_err(|e| e.body())?;
+        Ok((run, view))
+    });
+    match recovered {
+        Ok((run, view)) => {
+            output.answer(&view, &table::run(&run, &view));
+            if view.salvaged && !output.is_json() {
+                output.note("the bundle is a recovery: check results and signature are missing, so it cannot be approved");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => output.failure("recover", &error),
+    }
 }
 
 fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {

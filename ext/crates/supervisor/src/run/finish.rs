@@ -115,12 +115,17 @@ pub(super) fn bundle(
         }
         answer => answer,
     }
-    .map_err(|e| not_written(context, &end, &e.body()))?;
+    .map_err(|e| {
+        // The space that the removed recovery bundle had is free again.
+        if end.verdict.outcome != Outcome::Blocked && !recovery_bundle::exists(context.run_dir) {
+            recovery_bundle::write(context, recorder, &end.work);
+        }
+        not_written(context, &end, &e.body())
+    })?;
     // The bundle is complete, so the run's working copies can go. Removing them can take longer
     // than the run itself, so they are removed before the run's duration is read, which then
     // includes the removal.
     context.run_dir.discard_scratch();
-    recovery_bundle::discard(context.run_dir);
     recorder.event(
         EventType::ArtifactsCollected,
         None,
@@ -147,13 +152,21 @@ fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Fai
     )
 }
 
-/// Returns the failure of a run that has no bundle; the error's hint says where the work is.
+/// Returns the failure of a run that has no bundle; the hints of the error say where the work is, and
+/// which command makes a bundle of it.
 pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
     let run = run_dir.path();
     let saved = work
         .layers
         .as_ref()
         .is_ok_and(|layers| layers.iter().any(Option::is_some));
+    let error = match run.file_name() {
+        Some(run_id) if recovery_bundle::exists(run_dir) => error.hint(format!(
+            "`wp-codebox recover {}` makes a bundle of the captured change, without check results and signature",
+            run_id.to_string_lossy()
+        )),
+        _ => error,
+    };
     let hint = if saved {
         format!(
             "the captured change stays in {}",

@@ -17,6 +17,7 @@ mod components;
 mod context;
 mod earlier_layers;
 mod egress;
+mod end_check;
 mod ending;
 mod envelopes;
 mod episode;
@@ -325,6 +326,7 @@ fn stages(
     recorder: &mut Recorder<'_>,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
+    end_check::check(&prepared)?;
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
     let work = work::run(&context, recorder, queue)?;

@@ -1,7 +1,9 @@
 //! Recovery bundle: a bundle (result directory) with the captured changes, written before the
-//! checks run, in case this process dies before it writes the final bundle. The next process that
-//! finds the dead run moves the recovery bundle to the place of the final one. A run that completes
-//! removes it.
+//! checks run, in case this process dies or fails before it writes the final bundle. The next process
+//! that finds the dead run moves the recovery bundle to the place of the final one; for a run whose
+//! end failed, `wp-codebox recover` does that. A run that completes removes it.
+//!
+//! It must be written by this process: no other knows the secrets that are removed from it.
 //!
 //! The bundle is complete, redacted and free of secrets like any other, but it is unsigned,
 //! contains no check results, and cannot be approved. It is not synced when written, because it
@@ -37,6 +39,13 @@ pub(super) fn discard(run_dir: &RunDir) -> u64 {
     remove_tree(&run_dir.path().join(RECOVERY_BUNDLE)).unwrap_or(0)
 }
 
+/// Returns whether the run has a complete recovery bundle.
+pub(super) fn exists(run_dir: &RunDir) -> bool {
+    let run = run_dir.path();
+    let name = run.file_name().unwrap_or_default();
+    run.join(RECOVERY_BUNDLE).join(name).is_dir()
+}
+
 fn attempt(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
@@ -57,7 +66,7 @@ fn attempt(
     };
     let verdict = Verdict {
         counts: counts(work),
-        ..verdict(Outcome::Failed, died())
+        ..verdict(Outcome::Failed, unfinished())
     };
     let seen = |verdict| {
         let checks = &Checked::default();
@@ -102,9 +111,9 @@ fn verdict(outcome: Outcome, error: ErrorBody) -> Verdict {
     }
 }
 
-fn died() -> ErrorBody {
+fn unfinished() -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        "the supervisor of this run died before the checks and the signature; run again",
+        "this is a recovery bundle: the run's own bundle was not written, so the results of the checks and the signature are missing; run again",
     )
 }
