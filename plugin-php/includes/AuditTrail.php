@@ -62,7 +62,7 @@ final class AuditTrail {
 	}
 
 	/**
-	 * Appends a complete record and stores the new anchor. Works without a user and without loaded plugins, as in recover.php.
+	 * Appends a complete record and stores the new anchor. Works without a user.
 	 *
 	 * @param string               $site   Id of the site.
 	 * @param array<string, mixed> $record Complete record.

@@ -92,9 +92,10 @@ final class Plugin {
 		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
 		// The git branch answers before direct apply.
 		( new GitBranch\GitBranch( $settings, $site, new GitBranch\Repository( $settings ) ) )->register();
-		$direct = new DirectApply\DirectApply( $settings, $site, new DirectApply\SensitiveFiles(), new DirectApply\HealthCheck( $settings ), new DirectApply\RecoveryLink( $site, $this->file ) );
+		$direct = new DirectApply\DirectApply( $settings, $site, new DirectApply\SensitiveFiles(), new DirectApply\HealthCheck( $settings ), new DirectApply\RecoveryLink( $site ) );
 		$direct->register();
-		( new Notices( $gate ) )->register();
+		DirectApply\RecoveryFile::register( $this->file );
+		( new Notices( $gate, $settings ) )->register();
 		( new SiteHealth( $gate, $site ) )->register();
 		( new ModelHealth( $settings ) )->register();
 		( new DebugInfo( $gate, $site, $settings ) )->register();

@@ -15,6 +15,7 @@ use WPCodebox\Browser\PrivateDirectory;
 use WPCodebox\Browser\PrivateFiles;
 use WPCodebox\Browser\RuntimeFiles;
 use WPCodebox\Browser\RuntimeInstall;
+use WPCodebox\DirectApply\RecoveryFile;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Changes;
@@ -36,6 +37,7 @@ final class Uninstaller {
 		// A persistent object cache stores transients outside the database, where the query does not find
 		// them.
 		delete_site_transient( 'wp_codebox_isolation' );
+		RecoveryFile::remove();
 		( new RuntimeInstall( new RuntimeFiles( new EngineFiles( dirname( __DIR__ ) . '/wp-codebox.php' ) ) ) )->remove();
 		$forget = (bool) get_site_option( Settings::FORGET_CHANGES, false ) && extension_loaded( 'wp_codebox' );
 		if ( is_multisite() ) {

@@ -11,6 +11,7 @@ namespace WPCodebox\Admin;
 
 use WPCodebox\Capabilities;
 use WPCodebox\ExtensionGate;
+use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -20,14 +21,18 @@ defined( 'ABSPATH' ) || exit;
 final class Notices {
 
 	/** Screens that show the notices. */
-	private const SCREENS = [ 'dashboard', 'plugins', 'plugins-network', 'dashboard-network', 'site-health', 'update-core' ];
+	private const SCREENS = [ 'dashboard', 'plugins', 'plugins-network', 'dashboard-network', 'site-health', 'update-core', 'tools_page_wp-codebox', 'settings_page_wp-codebox-settings', 'settings_page_wp-codebox-settings-network' ];
 
 	/**
 	 * Creates the object with its dependencies.
 	 *
-	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param Settings      $settings Settings that turn direct apply on.
 	 */
-	public function __construct( private readonly ExtensionGate $gate ) {}
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Settings $settings
+	) {}
 
 	/** Registers the hooks. */
 	public function register(): void {
@@ -45,6 +50,9 @@ final class Notices {
 		$failure = $this->gate->failure();
 		if ( null !== $failure ) {
 			$this->notice( 'error', __( 'Codebox cannot run.', 'codebox' ), $failure->getMessage(), $failure->hints );
+		}
+		foreach ( RecoveryNotes::all( $this->settings ) as [ $sentence, $fixes ] ) {
+			$this->notice( 'warning', __( 'Direct apply has no safe way back.', 'codebox' ), $sentence, $fixes );
 		}
 		if ( ! function_exists( 'wp_register_ability' ) ) {
 			$this->notice(

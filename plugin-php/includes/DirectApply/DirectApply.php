@@ -34,7 +34,7 @@ final class DirectApply {
 	/**
 	 * Arguments for the mail about that change; null if no change was applied.
 	 *
-	 * @var array{string, array<string, mixed>}|null
+	 * @var array{string, array<string, mixed>, list<string>, int}|null
 	 */
 	private ?array $mail = null;
 
@@ -60,6 +60,7 @@ final class DirectApply {
 		add_filter( ApplyAdapters::HOOK, [ $this, 'answer' ], 10, 2 );
 		add_action( 'init', [ new RunningChange( $this->site ), 'settle' ] );
 		add_action( 'wp_codebox_apply_recorded', [ $this, 'end' ], 10, 0 );
+		add_action( 'wp_codebox_interrupted_change', [ $this->recovery, 'report' ], 10, 2 );
 	}
 
 	/**
@@ -98,6 +99,7 @@ final class DirectApply {
 	 */
 	private function apply( array $payload ): array {
 		$this->files->assert_confirmed( $payload );
+		RecoveryFile::write();
 		$this->mail    = null;
 		$this->running = new RunningChange( $this->site );
 		$result        = $this->running->during(
@@ -106,7 +108,7 @@ final class DirectApply {
 				'artifact_id' => $payload['artifact_id'],
 				'run_id'      => $payload['run_id'],
 			],
-			fn(): array => Changes::apply(
+			fn( string $check ): array => Changes::apply(
 				$this->site->id(),
 				[
 					'reference'       => $payload['run_id'],
@@ -116,12 +118,12 @@ final class DirectApply {
 					'targets'         => $payload['targets'],
 					'trusted_keys'    => $this->settings->trusted_keys(),
 				] + ( empty( $payload['browser_origin_confirmed'] ) ? [] : [ 'confirm_browser_origin' => true ] ),
-				$this->health->options(),
+				$this->health->options( $check ),
 				[ OpcodeCache::class, 'drop' ]
 			)
 		);
 		$applied = 'applied' === $result['status'];
-		$this->mail = $applied ? [ $result['change'], $payload ] : null;
+		$this->mail = $applied ? [ $result['change'], $payload, $payload['approved_files'], get_current_user_id() ] : null;
 		return [
 			'schema'          => 'wp-codebox/apply-result/v1',
 			'adapter'         => self::ADAPTER,

@@ -33,15 +33,19 @@ final class HealthCheck {
 	/**
 	 * Returns the options of an apply or roll back.
 	 *
+	 * @param string $check Secret with which the must-use plugin of RecoveryFile loads the site as WP-Cron does.
 	 * @return array{health: array<string, mixed>}
 	 */
-	public function options(): array {
+	public function options( string $check ): array {
 		$pages = [
 			self::page( __( 'front page', 'codebox' ), home_url( '/' ) ),
 			self::page( __( 'login page', 'codebox' ), wp_login_url() ),
 			self::page( __( 'REST index', 'codebox' ), rest_url() ),
 			self::page( 'admin-ajax', admin_url( 'admin-ajax.php' ) ),
 		];
+		if ( RecoveryFile::is_current() ) {
+			$pages[] = self::page( 'cron', add_query_arg( 'wp_codebox_cron', $check, home_url( '/' ) ) );
+		}
 		$cookie = $this->session();
 		if ( null !== $cookie ) {
 			$pages[] = self::page( __( 'dashboard', 'codebox' ), admin_url() ) + [ 'cookie' => $cookie ];

@@ -31,13 +31,16 @@ final class InterruptedChange {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Writes the audit record of the end, unless the log already has it.
+	 * Writes the audit record of the end, unless the log already has it. Returns the fields `status` and `result` of the
+	 * record; null when the log had it.
 	 *
-	 * @param array<string, string> $about Audit fields of the change: `event`, `artifact_id`, `run_id`, and for a roll
-	 *                                     back `change`.
-	 * @param int                   $began Time at which the change began.
+	 * @param array<string, mixed> $mark Mark of the change: `began`, its time; `about`, audit fields `event`, `artifact_id`,
+	 *                                   `run_id`, and for a roll back `change`; `by`, kind of the requester when the
+	 *                                   recovery link made the change.
+	 * @return array<string, mixed>|null
 	 */
-	public function record( array $about, int $began ): void {
+	public function record( array $mark ): ?array {
+		[ 'about' => $about, 'began' => $began ] = $mark;
 		$records = Artifacts::auditOf( $this->site->id(), [ $about['run_id'] ] )['records'];
 		$changes = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $about['run_id'] );
 		$start   = self::start_without_end( $records, 'rollback' === $about['event'] ? [ 'rollback' ] : [ 'apply-approved', 'apply' ], $began );
@@ -47,11 +50,12 @@ final class InterruptedChange {
 				$this->site->id(),
 				[
 					'schema'    => 'wp-codebox/apply-audit/v1',
-					'requester' => [ 'kind' => 'recovery' ],
+					'requester' => [ 'kind' => $mark['by'] ?? 'recovery' ],
 					'adapter'   => DirectApply::ADAPTER,
 				] + $about + $end
 			);
 		}
+		return $end;
 	}
 
 	/**

@@ -10,21 +10,24 @@ declare(strict_types=1);
 namespace WPCodebox\DirectApply;
 
 use Throwable;
-use WPCodebox\AuditTrail;
+use WP_Error;
+use WP_User;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
-use WPCodebox\Native\Changes;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The link works without any plugin, theme or login: `recover.php` loads only WordPress's options. It is valid
- * once and for an hour, and only the newest change has one. The option holds a hash, not the token.
+ * The must-use plugin of RecoveryFile answers the link without other plugins, theme or login. The link is valid for an
+ * hour or until it took the change back, and only the newest change has one. The option holds a hash, not the token.
  */
 final class RecoveryLink {
 
-	/** Option with the site id, the change, the end of validity, and a hash of the token. */
+	/** Option with the site id, the change, the end of validity, and a hash of the token; also the query parameter. */
 	public const OPTION = 'wp_codebox_recovery';
+
+	/** Option with the address and the reason of the last mail, if it could not be sent. */
+	public const UNSENT = 'wp_codebox_recovery_unsent';
 
 	/** Validity in seconds. */
 	private const VALID = 3600;
@@ -32,33 +35,21 @@ final class RecoveryLink {
 	/**
 	 * Creates the link with its dependencies.
 	 *
-	 * @param Site   $site Site the plugin runs on.
-	 * @param string $file Main file of the plugin.
+	 * @param Site $site Site the plugin runs on.
 	 */
-	public function __construct(
-		private readonly Site $site,
-		private readonly string $file
-	) {}
+	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Mails a link for an applied change to the current user, who approved it. Without a user, the mail goes to the
-	 * address of the site. A mail that cannot be sent does not change the result of the apply.
+	 * Mails a link for an applied change to the user who approved it. Without a user, the mail goes to the address of the
+	 * site. A mail that cannot be sent does not change the result of the apply; Notices tells it.
 	 *
-	 * @param string               $change  Id of the change.
-	 * @param array<string, mixed> $payload Applied change: `run_id`, `artifact_id`, `approved_files`.
+	 * @param string               $change Id of the change.
+	 * @param array<string, mixed> $bundle Bundle of the change: `run_id`, `artifact_id`.
+	 * @param list<string>         $files  Files of the change.
+	 * @param int                  $user   Id of the approver; 0 at the shell.
+	 * @param string               $remark Sentence about the change, or ''.
 	 */
-	public function send( string $change, array $payload ): void {
-		$user = wp_get_current_user();
-		/**
-		 * Filters who gets the link that takes an applied change back.
-		 *
-		 * @param string $address Mail address of the approver, or of the site; '' sends no mail.
-		 * @param string $change  Id of the change.
-		 */
-		$address = apply_filters( 'wp_codebox_recovery_address', $user->exists() ? $user->user_email : (string) get_option( 'admin_email' ), $change );
-		if ( ! is_string( $address ) || ! is_email( $address ) ) {
-			return;
-		}
+	public function send( string $change, array $bundle, array $files, int $user, string $remark = '' ): void {
 		$token = bin2hex( random_bytes( 32 ) );
 		update_option(
 			self::OPTION,
@@ -67,85 +58,113 @@ final class RecoveryLink {
 				'site'   => $this->site->id(),
 				'change' => $change,
 				'bundle' => [
-					'artifact_id' => $payload['artifact_id'],
-					'run_id'      => $payload['run_id'],
+					'artifact_id' => $bundle['artifact_id'],
+					'run_id'      => $bundle['run_id'],
 				],
 				'ends'   => time() + self::VALID,
 			],
 			false
 		);
-		$link  = add_query_arg( 'token', $token, plugins_url( 'recover.php', $this->file ) );
-		$lines = [
+		$this->mail(
+			$user,
+			$change,
 			/* translators: %s: name of the site. */
-			sprintf( __( 'A change was applied to files of %s:', 'codebox' ), wp_specialchars_decode( get_bloginfo( 'name' ), ENT_QUOTES ) ),
-			implode( "\n", $payload['approved_files'] ),
-			__( 'If the site or its dashboard does not work any more, this link takes the change back. It needs no login, works once, and is valid for one hour:', 'codebox' ),
-			$link,
-		];
+			__( '[%s] A change was applied', 'codebox' ),
+			[
+				/* translators: %s: name of the site. */
+				sprintf( __( 'A change was applied to files of %s:', 'codebox' ), self::name() ),
+				implode( "\n", $files ),
+				/* translators: 1: id of the change, 2: id of the run. */
+				sprintf( __( 'Change %1$s of run %2$s.', 'codebox' ), $change, $bundle['run_id'] ),
+				$remark,
+				__( 'If the site or its dashboard does not work any more, open this link and press the button: it takes the change back. It needs neither a login nor a shell, works once, and is valid for one hour:', 'codebox' ),
+				add_query_arg( self::OPTION, $token, home_url( '/' ) ),
+				__( 'While the dashboard works, you can take the change back there at any time: Tools, Codebox, the bundle of the run.', 'codebox' ),
+			]
+		);
+	}
+
+	/**
+	 * Mails how an apply ended whose request was interrupted; with a link if the files are changed.
+	 *
+	 * @param array<string, mixed> $mark Mark of the change.
+	 * @param array<string, mixed> $end  `status` and `result` of the change.
+	 */
+	public function report( array $mark, array $end ): void {
+		$bundle  = (array) $mark['about'];
+		$user    = (int) ( $mark['user'] ?? 0 );
+		$message = (string) ( $end['result']['message'] ?? '' );
+		if ( 'apply' !== $bundle['event'] ) {
+			return;
+		}
+		if ( 'success' === $end['status'] ) {
+			$this->send( $end['result']['audit_reference'], $bundle, $end['result']['applied_files'], $user, $message );
+			return;
+		}
+		$this->mail(
+			$user,
+			'',
+			/* translators: %s: name of the site. */
+			__( '[%s] A change was interrupted', 'codebox' ),
+			[
+				/* translators: 1: id of the run, 2: name of the site. */
+				sprintf( __( 'The request that applied the change of run %1$s to files of %2$s was interrupted.', 'codebox' ), $bundle['run_id'], self::name() ),
+				$message,
+				__( 'You can see the bundle of the run and apply it again in the dashboard: Tools, Codebox.', 'codebox' ),
+			]
+		);
+	}
+
+	/**
+	 * Sends a mail, and stores why it could not be sent.
+	 *
+	 * @param int          $user    Id of the approver; 0 at the shell.
+	 * @param string       $change  Id of the change; '' if nothing is changed.
+	 * @param string       $subject Subject with a placeholder for the name of the site.
+	 * @param list<string> $lines   Paragraphs; '' is left out.
+	 */
+	private function mail( int $user, string $change, string $subject, array $lines ): void {
+		$person = get_userdata( $user );
+		/**
+		 * Filters who gets the link that takes an applied change back.
+		 *
+		 * @param string $address Mail address of the approver, or of the site; '' sends no mail.
+		 * @param string $change  Id of the change; '' if the mail is about an interrupted change that left no changed file.
+		 */
+		$address = apply_filters( 'wp_codebox_recovery_address', $person instanceof WP_User ? $person->user_email : (string) get_option( 'admin_email' ), $change );
+		if ( '' === $address && ( ! $person instanceof WP_User || '' !== $person->user_email ) ) {
+			return;
+		}
+		$reason = '';
+		$listen = static function ( WP_Error $error ) use ( &$reason ): void {
+			$reason = $error->get_error_message();
+		};
+		add_action( 'wp_mail_failed', $listen );
 		try {
-			/* translators: %s: name of the site. */
-			wp_mail( $address, sprintf( __( '[%s] A change was applied', 'codebox' ), wp_specialchars_decode( get_bloginfo( 'name' ), ENT_QUOTES ) ), implode( "\n\n", $lines ) );
+			$sent = is_string( $address ) && is_email( $address ) && wp_mail( $address, sprintf( $subject, self::name() ), implode( "\n\n", array_filter( $lines ) ) );
 		} catch ( Throwable $thrown ) {
 			// Called only to write the server's log.
 			Failure::from( $thrown );
+			$sent = false;
+		} finally {
+			remove_action( 'wp_mail_failed', $listen );
 		}
-	}
-
-	/**
-	 * Returns the change of a valid token; null for any other token. Runs without plugins and users.
-	 *
-	 * @param string $token Token of a link.
-	 * @return array{hash: string, site: string, change: string, bundle: array<string, string>, ends: int}|null
-	 */
-	public static function of( string $token ): ?array {
-		$stored = get_option( self::OPTION );
-		$valid  = is_array( $stored ) && time() < (int) ( $stored['ends'] ?? 0 ) && hash_equals( (string) ( $stored['hash'] ?? '' ), hash( 'sha256', $token ) );
-		return $valid ? $stored : null;
-	}
-
-	/**
-	 * Takes the change of a valid token back and invalidates the token. Runs without plugins and users.
-	 *
-	 * @param array{hash: string, site: string, change: string, bundle: array<string, string>, ends: int} $stored What `of()` returned.
-	 * @return array<string, mixed> Result of `Changes::rollBack()`.
-	 */
-	public static function redeem( array $stored ): array {
-		delete_option( self::OPTION );
-		$record = [
-			'schema'    => 'wp-codebox/apply-audit/v1',
-			'event'     => 'rollback',
-			'requester' => [ 'kind' => 'none' ],
-			'change'    => $stored['change'],
-		] + (array) ( $stored['bundle'] ?? [] );
-		AuditTrail::append( $stored['site'], $record + [ 'status' => 'started' ] );
-		$result = Changes::rollBack( $stored['site'], $stored['change'], [], [], [ self::class, 'drop' ] );
-		AuditTrail::append( $stored['site'], $record + self::outcome( $result ) );
-		return $result;
-	}
-
-	/**
-	 * Returns the audit fields of a roll back.
-	 *
-	 * @param array<string, mixed> $result Result of `Changes::rollBack()`.
-	 * @return array<string, mixed>
-	 */
-	private static function outcome( array $result ): array {
-		return [
-			'status'  => 'restored' === $result['status'] ? 'success' : 'failure',
-			'adapter' => DirectApply::ADAPTER,
-			'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ),
-		];
-	}
-
-	/**
-	 * Drops files from the opcode cache of this PHP, without WordPress's functions.
-	 *
-	 * @param list<string> $files Host paths.
-	 */
-	public static function drop( array $files ): void {
-		clearstatcache( true );
-		foreach ( $files as $file ) {
-			function_exists( 'opcache_invalidate' ) && opcache_invalidate( (string) $file, true );
+		if ( $sent ) {
+			delete_option( self::UNSENT );
+			return;
 		}
+		update_option(
+			self::UNSENT,
+			[
+				'address' => is_string( $address ) ? $address : '',
+				'reason'  => $reason,
+			],
+			false
+		);
+	}
+
+	/** Returns the name of the site as plain text. */
+	private static function name(): string {
+		return wp_specialchars_decode( get_bloginfo( 'name' ), ENT_QUOTES );
 	}
 }

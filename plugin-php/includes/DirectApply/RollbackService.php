@@ -67,7 +67,7 @@ final class RollbackService {
 			];
 			$files    = self::checked( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
 			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
-			$result = $running->during( [ 'event' => 'rollback' ] + $record, fn(): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options(), [ OpcodeCache::class, 'drop' ] ) );
+			$result = $running->during( [ 'event' => 'rollback' ] + $record, fn( string $check ): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options( $check ), [ OpcodeCache::class, 'drop' ] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'rollback', $record, $thrown );
 		}

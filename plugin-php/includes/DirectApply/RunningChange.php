@@ -52,7 +52,8 @@ final class RunningChange {
 	 *
 	 * @param array<string, string>            $about  Audit fields of the change: `event`, `artifact_id`, `run_id`, and
 	 *                                                 for a roll back `change`.
-	 * @param callable(): array<string, mixed> $change Changes files.
+	 * @param callable(string): array<string, mixed> $change Changes files. Its argument is a secret for
+	 *                                                 `HealthCheck::options()`.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_busy` when WordPress is being updated, or another change is not settled.
 	 *                 `wp_codebox_apply_failed` when an interrupted change cannot be settled.
@@ -67,7 +68,10 @@ final class RunningChange {
 		$this->mark = [
 			'began' => time(),
 			'about' => $about,
+			'user'  => get_current_user_id(),
+			'check' => bin2hex( random_bytes( 16 ) ),
 			'locks' => UpdateLocks::owner(),
+			'site'  => $this->site->id(),
 		];
 		update_option( self::MARK, $this->mark, true );
 		if ( ! UpdateLocks::take( $this->mark['locks'] ) ) {
@@ -75,7 +79,7 @@ final class RunningChange {
 			throw self::busy();
 		}
 		try {
-			return $change();
+			return $change( $this->mark['check'] );
 		} catch ( Throwable $thrown ) {
 			// The process that changes the files may have died; recover() finishes or reverses its change. The mark stays,
 			// so that a later request records that end. The file lock stays until the caller has recorded the failure.
@@ -129,17 +133,54 @@ final class RunningChange {
 		}
 		$unsettled = $this->recover();
 		if ( null !== $unsettled ) {
+			$this->tell( $mark, $unsettled );
 			return $unsettled;
 		}
+		$end = null;
 		try {
-			( new InterruptedChange( $this->site ) )->record( $mark['about'], (int) $mark['began'] );
+			$end = ( new InterruptedChange( $this->site ) )->record( $mark );
 		} catch ( Throwable $thrown ) {
-			// Called only to write the server's log. The files are settled, so the locks are released even though the
-			// audit record is missing.
+			// Called only to write the server's log. The files are settled, so the locks are released. The mark stays, so
+			// that a later request writes the audit record.
 			Failure::from( $thrown );
+			UpdateLocks::release( (string) $mark['locks'] );
+			$mark['locks'] = '';
+			update_option( self::MARK, $mark, true );
+			return null;
 		}
 		self::remove( $mark );
+		if ( null !== $end ) {
+			/**
+			 * Fires after the end of a change was recorded whose request had ended before.
+			 *
+			 * @param array<string, mixed> $mark Mark of the change: `about` and `user`.
+			 * @param array<string, mixed> $end  Fields `status` and `result` of the audit record, or why the change cannot be settled.
+			 */
+			do_action( 'wp_codebox_interrupted_change', $mark, $end );
+		}
 		return null;
+	}
+
+	/**
+	 * Tells once why a change cannot be settled.
+	 *
+	 * @param array<string, mixed> $mark      Mark of the change.
+	 * @param Failure              $unsettled Reason.
+	 */
+	private function tell( array $mark, Failure $unsettled ): void {
+		if ( ErrorCode::ApplyFailed->value === $unsettled->error_code && empty( $mark['told'] ) ) {
+			$mark['told'] = true;
+			update_option( self::MARK, $mark, true );
+			// Documented in settle_marked().
+			do_action(
+				'wp_codebox_interrupted_change',
+				$mark,
+				[
+					'status' => 'failure',
+					'result' => [ 'message' => implode( ' ', [ $unsettled->getMessage(), ...$unsettled->hints ] ) ],
+				]
+			);
+		}
 	}
 
 	/**

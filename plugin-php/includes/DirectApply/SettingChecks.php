@@ -27,6 +27,20 @@ final class SettingChecks {
 	}
 
 	/**
+	 * Validates the switch of direct apply. Turning it on writes the file that answers the recovery link, and fails when
+	 * that file cannot be written.
+	 *
+	 * @param mixed $value Value as the caller gave it.
+	 */
+	public static function direct_apply( mixed $value ): bool {
+		$flag = self::flag( $value );
+		if ( $flag ) {
+			RecoveryFile::write();
+		}
+		return $flag;
+	}
+
+	/**
 	 * Validates URLs of this site, given as a list or one per line. Requests go only to this site.
 	 *
 	 * @param mixed $value Value as the caller gave it.

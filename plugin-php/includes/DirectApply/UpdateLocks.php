@@ -59,9 +59,12 @@ final class UpdateLocks {
 	/**
 	 * Releases the locks that an owner has.
 	 *
-	 * @param string $owner Owner of the locks.
+	 * @param string $owner Owner of the locks; '' has none.
 	 */
 	public static function release( string $owner ): void {
+		if ( '' === $owner ) {
+			return;
+		}
 		self::on_main_site(
 			static function () use ( $owner ): int {
 				global $wpdb;

@@ -379,7 +379,7 @@ return static function ( Harness $t ): void {
 				$t->hosts(
 					[],
 					static function () use ( $t, $made, $input, $text, $confirmed, $code, $settings, $site, $services, $directory, $file ): void {
-						$direct = new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site, __FILE__ ) );
+						$direct = new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site ) );
 						$direct->register();
 						$payload = $services()->applies->preflight( $input( $made ), Authority::User )['payload'];
 						$t->error( $code, 403, $direct->answer( null, $payload ) );
@@ -442,7 +442,7 @@ return static function ( Harness $t ): void {
 					static function () use ( $t, $apply, $made, $confirmed, $write, $code, $path, $edited ): void {
 						$settings = new Settings();
 						$site     = new Site( new InstalledCode() );
-						( new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site, __FILE__ ) ) )->register();
+						( new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site ) ) )->register();
 						$t->error( 'wp_codebox_apply_browser_origin_unconfirmed', 403, $t->ability( 'apply-approved-artifact', $apply ) );
 						$write( null );
 						$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', $apply + $confirmed ) );

@@ -5,6 +5,9 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Admin\RecoveryNotes;
+use WPCodebox\DirectApply\RecoveryFile;
+use WPCodebox\DirectApply\RecoveryLink;
 use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\DirectApply\UpdateLocks;
 use WPCodebox\Settings;
@@ -23,7 +26,7 @@ return static function ( Harness $t ): void {
 					$settings = new Settings();
 					$code     = new WPCodebox\Host\InstalledCode();
 					$site     = new WPCodebox\Host\Site( $code );
-					( new WPCodebox\DirectApply\DirectApply( $settings, $site, new SensitiveFiles(), new WPCodebox\DirectApply\HealthCheck( $settings ), new WPCodebox\DirectApply\RecoveryLink( $site, WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php' ) ) )->register();
+					( new WPCodebox\DirectApply\DirectApply( $settings, $site, new SensitiveFiles(), new WPCodebox\DirectApply\HealthCheck( $settings ), new RecoveryLink( $site ) ) )->register();
 					$body();
 				}
 			);
@@ -139,6 +142,92 @@ return static function ( Harness $t ): void {
 			$plugin = WP_PLUGIN_DIR . '/sample';
 			foreach ( [ [ $plugin, '.htaccess', true ], [ $plugin, 'inc/.user.ini', true ], [ $plugin, 'htaccess', false ], [ $plugin, 'db.php', false ], [ (string) realpath( WPMU_PLUGIN_DIR ), 'x/y.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'object-cache.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'other.php', false ] ] as [ $directory, $name, $expected ] ) {
 				$t->same( $expected, $among( $directory, $name ), "$directory/$name" );
+			}
+		}
+	);
+	$t->test(
+		'direct apply: the file of the recovery link is there while direct apply is on, and is replaced when it is old',
+		static function () use ( $t ): void {
+			$file    = WPMU_PLUGIN_DIR . '/0-codebox-recovery.php';
+			$shipped = (string) file_get_contents( WP_PLUGIN_DIR . '/wp-codebox/must-use/0-codebox-recovery.php' );
+			$there   = static function () use ( $file ): bool {
+				clearstatcache();
+				return is_file( $file );
+			};
+			$t->same( false, $there() );
+			update_site_option( Settings::DIRECT_APPLY, true );
+			$t->same( $shipped, (string) file_get_contents( $file ) );
+			$t->same( basename( $file ), basename( array_values( array_diff( wp_get_mu_plugins(), array_map( static fn( string $name ): string => WPMU_PLUGIN_DIR . "/$name", RecoveryFile::loaded_before() ) ) )[0] ), 'another file is loaded first' );
+			foreach ( [ 'follow', 'write' ] as $way ) {
+				file_put_contents( $file, '<?php // Of an older version.' );
+				RecoveryFile::$way();
+				$t->same( $shipped, (string) file_get_contents( $file ), $way );
+			}
+			$t->same( 1, count( (array) glob( "$file*" ) ), 'a temporary file is left' );
+			update_site_option( Settings::DIRECT_APPLY, false );
+			$t->same( false, $there() );
+			update_site_option( Settings::DIRECT_APPLY, true );
+			delete_site_option( Settings::DIRECT_APPLY );
+			$t->same( false, $there() );
+			update_site_option( Settings::DIRECT_APPLY, true );
+			do_action( 'deactivate_' . plugin_basename( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php' ), false );
+			$t->same( is_multisite(), $there(), 'deactivated on one site' );
+			RecoveryFile::write();
+			do_action( 'deactivate_' . plugin_basename( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php' ), true );
+			$t->same( false, $there() );
+			delete_site_option( Settings::DIRECT_APPLY );
+		}
+	);
+	$t->test(
+		'direct apply: it cannot be turned on, and applies nothing, while the file of the recovery link cannot be written',
+		static function () use ( $t, $direct, $apply ): void {
+			$file = WPMU_PLUGIN_DIR . '/0-codebox-recovery.php';
+			$on   = static function (): bool {
+				update_site_option( Settings::DIRECT_APPLY, true );
+				return ( new Settings() )->direct_apply();
+			};
+			$made = $t->made();
+			// A directory with the name of the file: root may write every directory.
+			mkdir( $file );
+			try {
+				$t->same( false, $on() );
+				$errors = get_settings_errors( Settings::DIRECT_APPLY );
+				$t->contains( "The file $file cannot be written", end( $errors )['message'] ?? '' );
+				$t->same( [], RecoveryNotes::all( new Settings() ), 'a note while direct apply is off' );
+			} finally {
+				rmdir( $file );
+			}
+			add_filter( 'file_mod_allowed', '__return_false' );
+			$t->same( false, $on(), 'file changes are not allowed' );
+			remove_filter( 'file_mod_allowed', '__return_false' );
+			$t->same( true, $on(), 'control' );
+			// This site cannot send the mails of earlier cases.
+			delete_option( RecoveryLink::UNSENT );
+			$t->same( [], RecoveryNotes::all( new Settings() ) );
+			$direct(
+				static function () use ( $t, $apply, $made, $file ): void {
+					unlink( $file );
+					mkdir( $file );
+					$t->error( 'wp_codebox_apply_failed', 507, $apply( $made ) );
+					$t->contains( "The file $file cannot be written", RecoveryNotes::all( new Settings() )[0][0] );
+					rmdir( $file );
+					$t->ok( $apply( $made ) );
+					$t->ok( $t->ability( 'rollback-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
+				}
+			);
+		}
+	);
+	$t->test(
+		'direct apply: a must-use plugin that is loaded before the recovery link is named',
+		static function () use ( $t ): void {
+			$first = WPMU_PLUGIN_DIR . '/!first.php';
+			update_site_option( Settings::DIRECT_APPLY, true );
+			file_put_contents( $first, '<?php' );
+			try {
+				$t->contains( '!first.php', RecoveryNotes::all( new Settings() )[0][0] );
+			} finally {
+				unlink( $first );
+				delete_site_option( Settings::DIRECT_APPLY );
 			}
 		}
 	);

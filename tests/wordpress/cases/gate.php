@@ -8,6 +8,7 @@ declare(strict_types=1);
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\SiteHealth;
 use WPCodebox\ExtensionGate;
+use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -44,7 +45,7 @@ return static function ( Harness $t ): void {
 			$render = static function ( string $screen ) use ( $t ): string {
 				set_current_screen( $screen );
 				ob_start();
-				( new Notices( new ExtensionGate( '0.1.0', str_repeat( 'a', 64 ) ) ) )->render();
+				( new Notices( new ExtensionGate( '0.1.0', str_repeat( 'a', 64 ) ), new Settings() ) )->render();
 				return (string) ob_get_clean();
 			};
 			$t->as( 'administrator' );

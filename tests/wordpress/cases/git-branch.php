@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 					$settings = new Settings();
 					$site     = new Site( new InstalledCode() );
 					( new GitBranch( $settings, $site, new Repository( $settings ) ) )->register();
-					( new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site, __FILE__ ) ) )->register();
+					( new DirectApply( $settings, $site, new SensitiveFiles(), new HealthCheck( $settings ), new RecoveryLink( $site ) ) )->register();
 					return $body();
 				}
 			);

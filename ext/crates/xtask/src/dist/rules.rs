@@ -239,17 +239,13 @@ fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The only file that a browser may request directly, so it has no guard against that. It loads
-/// WordPress without plugins and checks a token.
-const ENTRY: &str = "recover.php";
-
 fn php(shown: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     if !text.starts_with("<?php") {
         findings.push(format!("{shown}: must start with <?php"));
     }
     let guards = ["defined( 'ABSPATH' )", "defined( 'WP_UNINSTALL_PLUGIN' )"];
-    if shown != ENTRY && !guards.iter().any(|guard| text.contains(guard)) {
+    if !guards.iter().any(|guard| text.contains(guard)) {
         findings.push(format!(
             "{shown}: has no check of a WordPress constant against direct requests"
         ));

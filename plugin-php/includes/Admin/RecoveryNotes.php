@@ -1,0 +1,75 @@
+<?php
+/**
+ * What prevents the recovery link of direct apply.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\DirectApply\RecoveryFile;
+use WPCodebox\DirectApply\RecoveryLink;
+use WPCodebox\Sentence;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/** Finds the causes for which nobody would get a working link after a change that breaks the site. */
+final class RecoveryNotes {
+
+	/**
+	 * Returns a sentence for each cause, with suggested fixes. Empty while direct apply is off.
+	 *
+	 * @param Settings $settings Settings that turn direct apply on.
+	 * @return list<array{string, list<string>}>
+	 */
+	public static function all( Settings $settings ): array {
+		if ( ! $settings->direct_apply() ) {
+			return [];
+		}
+		$notes   = [];
+		$failure = RecoveryFile::failure();
+		if ( null !== $failure ) {
+			$notes[] = [ $failure->getMessage(), $failure->hints ];
+		}
+		$before = RecoveryFile::loaded_before();
+		if ( [] !== $before ) {
+			$names   = implode( ', ', $before );
+			$notes[] = [
+				/* translators: %s: names of files. */
+				Sentence::of( __( 'WordPress loads these must-use plugins before the one with the recovery link, which does not work when one of them fails: %s', 'codebox' ), $names ),
+				[
+					__( 'Rename them, so that their names begin with a letter.', 'codebox' ),
+				],
+			];
+		}
+		$unsent = get_option( RecoveryLink::UNSENT );
+		if ( is_array( $unsent ) ) {
+			$notes[] = [
+				self::unsent( (string) $unsent['address'], (string) $unsent['reason'] ),
+				[
+					__( 'Let WordPress send mail: install a mail program (sendmail) on the host, or a plugin that sends mail over SMTP.', 'codebox' ),
+					__( 'The last change can be taken back on the page Tools, Codebox.', 'codebox' ),
+				],
+			];
+		}
+		return $notes;
+	}
+
+	/**
+	 * Describes a mail that could not be sent.
+	 *
+	 * @param string $address Mail address; '' if the approver has none.
+	 * @param string $reason  Reason of WordPress, or ''.
+	 */
+	private static function unsent( string $address, string $reason ): string {
+		if ( '' === $address ) {
+			return __( 'The last mail about an applied change was not sent, because the approver has no mail address. If the next change breaks the dashboard, nobody gets the link that takes it back.', 'codebox' );
+		}
+		$about = '' === $reason ? $address : "$address ($reason)";
+		/* translators: %s: mail address and reason. */
+		return Sentence::of( __( 'The last mail about an applied change could not be sent: %s. If the next change breaks the dashboard, nobody gets the link that takes it back.', 'codebox' ), $about );
+	}
+}
