@@ -53,9 +53,11 @@ final class ApplyTargets {
 		$directories = [];
 		$mounted     = $this->origins( $artifact );
 		$single      = self::is_of_single_files( SingleFilePlugins::TARGET, $mounted );
+		// By path: a search in the list for each changed file would take quadratic time.
+		$approved = array_flip( $approved );
 		foreach ( ArtifactService::changed_files( $artifact ) as $entry ) {
 			$mount = (string) ( $entry['mountTarget'] ?? '' );
-			if ( '' === $mount || ! in_array( $entry['path'] ?? null, $approved, true ) ) {
+			if ( '' === $mount || ! isset( $approved[ $entry['path'] ?? '' ] ) ) {
 				continue;
 			}
 			if ( $single && SingleFilePlugins::TARGET === $mount ) {

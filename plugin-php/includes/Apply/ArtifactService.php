@@ -183,10 +183,11 @@ final class ArtifactService {
 			/* translators: %d: number of files. */
 			throw Failure::invalid_input( Sentence::of( __( '%d of the paths in "files" are not among the files that this bundle changes; use paths as get-artifact lists them.', 'codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
 		}
-		$files = [];
-		$left  = self::DIFF_BYTES;
+		$files  = [];
+		$left   = self::DIFF_BYTES;
+		$wanted = array_flip( $wanted );
 		foreach ( $rows as $row ) {
-			if ( [] !== $wanted && ! in_array( $row['path'], $wanted, true ) ) {
+			if ( [] !== $wanted && ! isset( $wanted[ $row['path'] ] ) ) {
 				continue;
 			}
 			$bytes = strlen( (string) ( $row['patch'] ?? $row['patch_base64'] ?? '' ) );

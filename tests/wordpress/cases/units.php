@@ -6,6 +6,8 @@
 declare(strict_types=1);
 
 use WPCodebox\Apply\ApplyResult;
+use WPCodebox\Apply\ApplyTargets;
+use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\Cli\Console;
 use WPCodebox\Cli\FlagList;
@@ -288,6 +290,38 @@ return static function ( Harness $t ): void {
 			$site = new Site( new InstalledCode() );
 			$t->same( [], array_diff( [ realpath( ABSPATH ), realpath( WP_CONTENT_DIR ), realpath( WP_CONTENT_DIR ) . '/uploads' ], $site->denied() ) );
 			$t->same( 1, preg_match( '/^site-1-[0-9a-f]{12}$/', $site->id() ) );
+		}
+	);
+	$t->test(
+		'the targets of 50,000 approved files are resolved in less than two seconds of processor time',
+		static function () use ( $t ): void {
+			$targets = new ApplyTargets( new InstalledCode(), new Site( new InstalledCode() ) );
+			$seconds = static fn(): float => array_sum( array_map( static fn( string $kind ): float => getrusage()[ "ru_$kind.tv_sec" ] + getrusage()[ "ru_$kind.tv_usec" ] / 1e6, [ 'utime', 'stime' ] ) );
+			foreach ( [ 1000, 10000, 50000 ] as $count ) {
+				$mount = '/wordpress/wp-content/plugins/sample';
+				$files = array_map(
+					static fn( int $number ): array => [
+						'path'         => sprintf( '%s/d%03d/f%06d.php', $mount, $number / 1000, $number ),
+						'relativePath' => sprintf( 'd%03d/f%06d.php', $number / 1000, $number ),
+						'mountTarget'  => $mount,
+					],
+					range( 0, $count - 1 )
+				);
+				$began = $seconds();
+				try {
+					$targets->resolve( [ 'changed_files' => $files, 'directory' => '/none' ], array_column( $files, 'path' ), [], Authority::Operator );
+					$code = '';
+				} catch ( Failure $failure ) {
+					$code = $failure->error_code;
+				}
+				$took = $seconds() - $began;
+				// Every file was looked up; the bundle has no record of its mounts.
+				$t->same( 'wp_codebox_apply_target_mismatch', $code );
+				if ( false !== getenv( 'TEST_SAMPLES' ) ) {
+					file_put_contents( (string) getenv( 'TEST_SAMPLES' ), wp_json_encode( [ 'files' => $count, 'targets_ms' => round( $took * 1000, 1 ) ] ) . "\n", FILE_APPEND );
+				}
+			}
+			$t->true( $took < 2, "$took s" );
 		}
 	);
 };

@@ -37,10 +37,31 @@ pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
 
 /// Returns the path of an entry relative to its mount as raw bytes; a quoted path is decoded.
 pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
+    #[cfg(test)]
+    conversions::count();
     let text = entry.relative_path.as_bytes();
     match entry.path_encoding.as_deref() {
         Some("git-quoted") => unquote_name(text).map_or_else(|| text.to_vec(), |(name, _)| name),
         _ => text.to_vec(),
+    }
+}
+
+/// Number of paths that this thread converted, for tests of how the work of a preflight grows.
+#[cfg(test)]
+pub(crate) mod conversions {
+    use std::cell::Cell;
+
+    thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        COUNT.set(COUNT.get() + 1);
+    }
+
+    /// Returns the number of conversions during a call, and its result.
+    pub(crate) fn during<T>(call: impl FnOnce() -> T) -> (usize, T) {
+        let before = COUNT.get();
+        let result = call();
+        (COUNT.get() - before, result)
     }
 }
 

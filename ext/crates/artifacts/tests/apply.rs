@@ -466,3 +466,58 @@ fn zip_refuses_names_that_windows_reads_as_paths_and_contents_above_the_limit() 
         assert!(matches!(refused, Err(DownloadError::TooLarge { .. })));
     }
 }
+
+/// Prints the processor time of the preflight and of reading the changes, as JSON lines, for the numbers of
+/// files in `PREFLIGHT_SIZES`. `tests/bench/results/preflight.jsonl` has its output.
+#[test]
+#[ignore = "a measurement"]
+fn measure_preflight_of_many_files() {
+    let sizes = std::env::var("PREFLIGHT_SIZES").unwrap_or_else(|_| "1000".to_owned());
+    for size in sizes.split(',').map(|size| size.parse::<usize>().unwrap()) {
+        for shape in ["modified", "directory-to-file"] {
+            let setup = many_files(size, shape);
+            let request = setup.all();
+            let started = processor_time();
+            let ready = setup.run(&request).unwrap();
+            let checked = processor_time();
+            let changes = ready.changes(&ready.mount_patches[0], setup.target.path());
+            let read = processor_time();
+            assert_eq!(changes.unwrap().entries.len(), ready.changed_files.len());
+            println!(
+                "{{\"shape\": \"{shape}\", \"files\": {}, \"preflight_ms\": {}, \"changes_ms\": {}}}",
+                ready.changed_files.len(),
+                (checked - started).as_millis(),
+                (read - checked).as_millis()
+            );
+        }
+    }
+}
+
+fn processor_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    std::time::Duration::new(
+        u64::try_from(time.tv_sec).unwrap(),
+        u32::try_from(time.tv_nsec).unwrap(),
+    )
+}
+
+/// Returns a bundle with `size` changed files: files with other contents, or files where the
+/// directory of another file was.
+fn many_files(size: usize, shape: &str) -> Setup {
+    let (mut before, mut after) = (Tree::new(), Tree::new());
+    for number in 0..size {
+        let name = format!("d{:03}/f{number:06}", number / 1000);
+        match shape {
+            "modified" => {
+                before.insert(name.clone().into_bytes(), file("1\n"));
+                after.insert(name.into_bytes(), file("2\n"));
+            }
+            _ if number % 2 == 0 => {
+                before.insert(format!("{name}/x").into_bytes(), file("1\n"));
+                after.insert(name.into_bytes(), file("2\n"));
+            }
+            _ => {}
+        }
+    }
+    setup(&before, &after, RenameMode::Separate)
+}

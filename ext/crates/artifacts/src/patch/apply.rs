@@ -17,10 +17,19 @@ pub(crate) fn apply_block(
     before: &[u8],
 ) -> Result<Vec<u8>, PatchError> {
     let bytes = patch.get(block.range.clone()).unwrap_or_default();
-    let first = line_count(patch.get(..block.range.start).unwrap_or_default());
+    // The lines before the block are counted only for an error: counting them for each block of a
+    // patch would take quadratic time.
+    apply_lines(bytes, before).map_err(|error| PatchError {
+        line: error.line + line_count(patch.get(..block.range.start).unwrap_or_default()),
+        ..error
+    })
+}
+
+/// Applies the lines of one block. The line of an error is counted from the beginning of the block.
+fn apply_lines(bytes: &[u8], before: &[u8]) -> Result<Vec<u8>, PatchError> {
     let mut lines = Lines {
         rest: bytes,
-        number: first,
+        number: 0,
     };
     while let Some(line) = lines.peek() {
         if line.starts_with(b"@@ ") {
@@ -64,6 +73,8 @@ impl<'p> Lines<'p> {
 }
 
 fn line_count(bytes: &[u8]) -> usize {
+    #[cfg(test)]
+    tests::COUNTS.set(tests::COUNTS.get() + 1);
     bytes.iter().filter(|b| **b == b'\n').count()
 }
 
@@ -169,6 +180,16 @@ mod tests {
     use super::*;
     use crate::capture::{Change, EntryChange, FileMode, MountChanges, Node};
     use crate::patch::{parse_patch, render_mount_patch};
+    use std::cell::Cell;
+
+    // Number of times that this thread counted the lines before a block.
+    thread_local!(pub(super) static COUNTS: Cell<usize> = const { Cell::new(0) });
+
+    fn counted<T>(call: impl FnOnce() -> T) -> (usize, T) {
+        let before = COUNTS.get();
+        let result = call();
+        (COUNTS.get() - before, result)
+    }
 
     fn change(before: &[u8], after: &[u8]) -> Vec<u8> {
         let node = |bytes: &[u8]| Node::File {
@@ -212,6 +233,19 @@ mod tests {
             let blocks = parse_patch(&patch).unwrap();
             assert_eq!(apply_block(&patch, &blocks[0], before).unwrap(), after);
         }
+    }
+
+    #[test]
+    fn error_of_the_second_block_has_the_line_in_the_whole_patch_and_only_an_error_counts_lines() {
+        let one = change(b"one\n", b"1\n");
+        let patch = [one.clone(), one.clone()].concat();
+        let blocks = parse_patch(&patch).unwrap();
+        let (counts, applied) = counted(|| apply_block(&patch, &blocks[1], b"one\n"));
+        assert_eq!((counts, applied.unwrap()), (0, b"1\n".to_vec()));
+        let (counts, first) = counted(|| apply_block(&patch, &blocks[0], b"other\n"));
+        let second = apply_block(&patch, &blocks[1], b"other\n").unwrap_err();
+        let lines = one.iter().filter(|b| **b == b'\n').count();
+        assert_eq!((counts, second.line), (1, first.unwrap_err().line + lines));
     }
 
     #[test]

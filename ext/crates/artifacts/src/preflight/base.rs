@@ -6,7 +6,7 @@ use crate::digest::{sha256, sha256_of_file};
 use crate::dirfd::Dir;
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
@@ -17,6 +17,7 @@ pub(super) fn check(
     changed: &[ChangedFile],
     targets: &BTreeMap<String, PathBuf>,
 ) -> Result<Vec<GuestPath>, PreflightError> {
+    let freed = FreedPaths::of(changed);
     let mut open: BTreeMap<&GuestPath, Dir> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for entry in approved {
@@ -33,7 +34,7 @@ pub(super) fn check(
         let Some(dir) = open.get(&entry.mount_target) else {
             continue;
         };
-        if let Some(reason) = difference(dir, entry, changed) {
+        if let Some(reason) = difference(dir, entry, &freed) {
             conflicts.push(Conflict {
                 path: entry.path.clone(),
                 reason,
@@ -94,13 +95,13 @@ pub(super) fn link_text(dir: &Dir, path: &[u8]) -> Result<Vec<u8>, Errno> {
 
 /// Returns how the host's entry at the path of `entry` differs from the state before the run;
 /// `None` if it does not differ.
-fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
+fn difference(dir: &Dir, entry: &ChangedFile, freed: &FreedPaths) -> Option<&'static str> {
     let path = raw_relative(entry);
     let current = match current(dir, &path) {
         Ok(current) => current,
         // A parent of this path is a link that the same change replaces, so nothing can exist at
         // this path. The link has an entry of its own, which is compared separately.
-        Err(Errno::LOOP) if replaces_link_above(&path, entry, changed) => Current::Absent,
+        Err(Errno::LOOP) if freed.link_above(entry.mount_index, &path) => Current::Absent,
         Err(error) => return Some(obstacle(error)),
     };
     // An entry without a mode is a regular file: other implementations write no modes and list only
@@ -120,7 +121,8 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
         // A directory is no conflict if the change adds a directory here, or if the change replaces
         // a directory from before the run with this entry.
         (None, Current::Directory)
-            if entry.entry_type == EntryType::Directory || replaces_directory(entry, changed) =>
+            if entry.entry_type == EntryType::Directory
+                || freed.directory(entry.mount_index, &path) =>
         {
             None
         }
@@ -142,23 +144,96 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
     }
 }
 
-/// Returns whether the change removes a link that is a parent of this path.
-fn replaces_link_above(path: &[u8], entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
-    changed.iter().any(|e| {
-        e.before_mode.as_deref() == Some("120000")
-            && e.after_mode.as_deref() != Some("120000")
-            && e.mount_index == entry.mount_index
-            && path.starts_with(&[raw_relative(e).as_slice(), b"/"].concat())
-    })
+/// Paths at which the change removes what was there before the run, each with the index of its mount.
+/// Sets, because a scan of all changes for each entry would take quadratic time.
+struct FreedPaths {
+    links: HashSet<(usize, Vec<u8>)>,
+    /// Directories with a deleted entry at any depth.
+    directories: HashSet<(usize, Vec<u8>)>,
 }
 
-/// Returns whether the change deletes an entry below the path of `entry`, which means that the path
-/// was a directory before the run.
-fn replaces_directory(entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
-    let start = [raw_relative(entry).as_slice(), b"/"].concat();
-    changed.iter().any(|e| {
-        e.status == ChangeKind::Deleted
-            && e.mount_index == entry.mount_index
-            && raw_relative(e).starts_with(&start)
-    })
+impl FreedPaths {
+    fn of(changed: &[ChangedFile]) -> Self {
+        let (mut links, mut directories) = (HashSet::new(), HashSet::new());
+        for entry in changed {
+            let (before, after) = (entry.before_mode.as_deref(), entry.after_mode.as_deref());
+            if before == Some("120000") && after != Some("120000") {
+                links.insert((entry.mount_index, raw_relative(entry)));
+            }
+            if entry.status == ChangeKind::Deleted {
+                let path = raw_relative(entry);
+                for parent in parents(&path) {
+                    // The parents of a known directory are known, too.
+                    if !directories.insert((entry.mount_index, parent.to_vec())) {
+                        break;
+                    }
+                }
+            }
+        }
+        Self { links, directories }
+    }
+
+    /// Returns whether the change removes a link that is a parent of this path.
+    fn link_above(&self, mount: usize, path: &[u8]) -> bool {
+        parents(path).any(|parent| self.links.contains(&(mount, parent.to_vec())))
+    }
+
+    /// Returns whether the change deletes an entry below this path, which means that the path was a
+    /// directory before the run.
+    fn directory(&self, mount: usize, path: &[u8]) -> bool {
+        self.directories.contains(&(mount, path.to_vec()))
+    }
+}
+
+/// Returns the directories that contain a path, the nearest first.
+fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().rev().filter(|(_, b)| **b == b'/');
+    slashes.map(|(at, _)| &path[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changed_files::conversions;
+    use serde_json::json;
+
+    const MOUNT: &str = "/wordpress/wp-content/plugins/p0";
+
+    fn entry(path: &str, status: &str, modes: [Option<&str>; 2]) -> ChangedFile {
+        let hash = |mode: Option<&str>| mode.map(|_| "0".repeat(64));
+        serde_json::from_value(json!({
+            "path": format!("{MOUNT}/{path}"), "relativePath": path, "status": status, "type": "file", "binary": false,
+            "beforeSha256": hash(modes[0]), "beforeMode": modes[0], "afterSha256": hash(modes[1]), "afterMode": modes[1],
+            "mountIndex": 0, "mountTarget": MOUNT, "patchName": path, "patchPath": "files/diffs/mount-0.patch",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn check_converts_each_path_a_bounded_number_of_times() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut changed = Vec::new();
+        for number in 0..300 {
+            let name = format!("d{number}");
+            std::fs::create_dir(temp.path().join(&name)).unwrap();
+            changed.push(entry(&name, "added", [None, Some("100644")]));
+            changed.push(entry(
+                &format!("{name}/in/x"),
+                "deleted",
+                [Some("100644"), None],
+            ));
+        }
+        let added: Vec<_> = changed.iter().step_by(2).collect();
+        let targets = BTreeMap::from([(MOUNT.to_owned(), temp.path().to_owned())]);
+        let (conversions, result) = conversions::during(|| check(&added, &changed, &targets));
+        assert_eq!(result.unwrap().len(), 1);
+        assert!(conversions <= 2 * changed.len(), "{conversions}");
+        // Without the deleted entry, the directory is not one from before the run that the change replaces.
+        let only = &changed[..1];
+        let refused = check(&only.iter().collect::<Vec<_>>(), only, &targets);
+        assert!(
+            matches!(refused, Err(PreflightError::Conflict { count: 1, .. })),
+            "{refused:?}"
+        );
+    }
 }

@@ -12,6 +12,7 @@ use crate::changed_files::raw_relative;
 use crate::digest::sha256;
 use crate::dirfd::{Dir, ReadOutcome};
 use crate::patch::{Block, FilterError, apply_block, parse_patch};
+use std::collections::HashMap;
 use std::path::Path;
 use wp_codebox_contracts::{ChangeKind, ChangedFile};
 
@@ -32,6 +33,11 @@ impl Preflight {
         })?;
         let bytes = patch.patch.as_bytes();
         let blocks = parse_patch(bytes).map_err(FilterError::from)?;
+        // Of two blocks with the same name, the later one stays.
+        let blocks: HashMap<&[u8], &Block> = blocks
+            .iter()
+            .filter_map(|block| Some((block.new_name.as_deref()?, block)))
+            .collect();
         let mut entries = Vec::new();
         let mut conflicts = Vec::new();
         for entry in &self.changed_files {
@@ -73,7 +79,8 @@ impl Preflight {
 struct Sides<'a> {
     target: &'a Dir,
     patch: &'a [u8],
-    blocks: &'a [Block],
+    /// Blocks by the name of the file after the change.
+    blocks: &'a HashMap<&'a [u8], &'a Block>,
     entry: &'a ChangedFile,
     path: &'a [u8],
 }
@@ -125,11 +132,7 @@ impl Sides<'_> {
             return Ok(Ok(Node::Directory));
         }
         let is_link = mode == Some("120000");
-        let block = self
-            .blocks
-            .iter()
-            .rfind(|block| block.new_name.as_deref() == Some(self.path));
-        let block = block.ok_or_else(|| self.mismatch())?;
+        let block = self.blocks.get(self.path).ok_or_else(|| self.mismatch())?;
         let old = match (&block.old_name, before) {
             (None, _) => Vec::new(),
             (Some(old), Some(node)) if old == self.path => node.blob().unwrap_or_default().to_vec(),

@@ -130,7 +130,11 @@ impl WholeBundle {
 fn other_modes(files: &[ChangedFile], mount: usize, found: &MountChanges) -> Vec<Conflict> {
     let differs = |file: &&ChangedFile| {
         let path = raw_relative(file);
-        let entry = found.entries.iter().find(|entry| entry.path == path);
+        // The entries are sorted by path.
+        let entry = found
+            .entries
+            .binary_search_by(|entry| entry.path.cmp(&path));
+        let entry = entry.ok().and_then(|at| found.entries.get(at));
         let mode = entry.and_then(|entry| Some(entry.change.before()?.git_mode()));
         file.before_mode.is_some() && mode.is_some() && mode != file.before_mode.as_deref()
     };
