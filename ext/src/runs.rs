@@ -31,7 +31,7 @@ pub(crate) fn list(
     site: &SiteId,
     filter: Map<String, Value>,
 ) -> Result<Value, Failure> {
-    const KNOWN: &[&str] = &["status", "limit", "offset"];
+    const KNOWN: &[&str] = &["status", "limit", "offset", "requester", "prefix"];
     let mut fields = Fields::new(filter, "filter", KNOWN, ErrorCode::InputInvalid)?;
     let mut arguments = vec![VIEW.to_owned()];
     match fields.text("status")?.as_deref() {
@@ -48,6 +48,16 @@ pub(crate) fn list(
     }
     if let Some(offset) = fields.count("offset")? {
         arguments.push(format!("--offset={offset}"));
+    }
+    let requester = fields.count("requester")?;
+    if let Some(requester) = requester {
+        arguments.push(format!("--requester={requester}"));
+    }
+    if let Some(prefix) = fields.text("prefix")? {
+        if requester.is_none() {
+            return Err(fields.refuse("prefix", "used with requester").into());
+        }
+        arguments.push(format!("--prefix={}", named(&prefix)?));
     }
     runs(settings, "list", site, &arguments, schema_id::RUN_LIST)
 }

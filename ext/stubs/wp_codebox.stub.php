@@ -569,7 +569,8 @@ final class Runs
      * form that `get()` returns, without `result`.
      *
      * @param array<string, mixed> $filter `status` (`running` or `ended`), `limit` (1 to 200,
-     *                                     default 50), `offset`.
+     *                                     default 50), `offset`; `requester` (id of the user who
+     *                                     asked for the run), with it `prefix` of the run id.
      * @return array<string, mixed>
      */
     public static function list(string $site, array $filter = []): array {}

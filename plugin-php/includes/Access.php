@@ -26,7 +26,7 @@ final class Access {
 
 	private const RUN    = '/^run_[0-9a-f]{32}$/D';
 	private const BUNDLE = '/^(run_[0-9a-f]{32}|artifact-bundle-sha256-[0-9a-f]{64})$/D';
-	private const PAGE   = 200;
+	private const PREFIX = '/^[0-9a-z_]{1,36}$/D';
 
 	/**
 	 * Creates the object with its dependencies.
@@ -82,29 +82,22 @@ final class Access {
 	}
 
 	/**
-	 * Returns all runs that the current user started, newest first.
+	 * Returns a page of the runs that the current user started, newest first.
 	 *
-	 * @param array<string, mixed> $filter Filter with `status`.
-	 * @return list<array<string, mixed>>
+	 * @param array<string, mixed> $filter Filter with `status`, `prefix`, `limit`, `offset`.
+	 * @return array<string, mixed> List with `total` and `runs`.
 	 */
 	public function own_runs( array $filter ): array {
 		$this->gate->check();
-		$own    = [];
-		$offset = 0;
-		do {
-			$list    = Runs::list(
-				$this->site->id(),
-				$filter + [
-					'limit'  => self::PAGE,
-					'offset' => $offset,
-				]
-			);
-			// Keyed by run id, because a run that starts meanwhile shifts others to the next page.
-			$own    += array_column( array_filter( (array) $list['runs'], [ $this, 'is_own_run' ] ), null, 'run_id' );
-			$offset += self::PAGE;
-			// A page has fewer runs than its size when one of them cannot be read.
-		} while ( $offset < (int) $list['total'] );
-		return array_values( $own );
+		$user = get_current_user_id();
+		if ( 0 === $user ) {
+			return [
+				'total' => 0,
+				'runs'  => [],
+			];
+		}
+		// Without `unreadable`: it is unknown whose runs these are, so only callers who see all runs see them.
+		return array_diff_key( Runs::list( $this->site->id(), [ 'requester' => $user ] + $filter ), [ 'unreadable' => true ] );
 	}
 
 	/**
@@ -168,15 +161,20 @@ final class Access {
 	 * @throws Failure When no run or several runs of the caller have the prefix.
 	 */
 	private function own_run( string $reference ): string {
-		$found = array_filter( array_column( $this->own_runs( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );
-		if ( [] === $found ) {
+		$found = 1 === preg_match( self::PREFIX, $reference ) ? $this->own_runs(
+			[
+				'prefix' => $reference,
+				'limit'  => 1,
+			]
+		) : [ 'total' => 0 ];
+		if ( 0 === $found['total'] ) {
 			throw $this->no_run( $reference );
 		}
-		if ( count( $found ) > 1 ) {
+		if ( $found['total'] > 1 ) {
 			/* translators: 1: beginning of a run id, 2: number of runs. */
-			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" matches %2$d of your runs; give more of the run id.', 'codebox' ), $reference, count( $found ) ) );
+			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" matches %2$d of your runs; give more of the run id.', 'codebox' ), $reference, $found['total'] ) );
 		}
-		return (string) reset( $found );
+		return (string) $found['runs'][0]['run_id'];
 	}
 
 	/**

@@ -13,6 +13,7 @@ $said = static function ( array $answer ): void {
 };
 $said( Runs::list( 'site-1' ) );
 $said( Runs::list( 'site-1', [ 'status' => 'running', 'limit' => 200, 'offset' => 400 ] ) );
+$said( Runs::list( 'site-1', [ 'requester' => 7, 'prefix' => 'run_0f' ] ) );
 $said( Runs::get( 'site-1', 'run_0f' ) );
 $said( Runs::events( 'site-1', 'run_0f' ) );
 $said( Runs::events( 'site-1', 'run_0f', 17, 1000 ) );
@@ -40,7 +41,7 @@ foreach ( [ '', '--help', '../run_0f', "run_0f\0", 'run_ 0', str_repeat( 'a', 65
 	caught( static fn() => Runs::get( 'site-1', $reference ) );
 }
 caught( static fn() => Runs::get( 'site-1', "\xff" ) );
-foreach ( [ [ 'status' => 'alive' ], [ 'limit' => 0 ], [ 'limit' => 201 ], [ 'offset' => -1 ], [ 'page' => 1 ] ] as $filter ) {
+foreach ( [ [ 'status' => 'alive' ], [ 'limit' => 0 ], [ 'limit' => 201 ], [ 'offset' => -1 ], [ 'prefix' => 'run_0f' ], [ 'page' => 1 ] ] as $filter ) {
 	echo caught( static fn() => Runs::list( 'site-1', $filter ) )->getMessage(), "\n";
 }
 foreach ( [ [ -1, 1 ], [ 0, 0 ], [ 0, 1001 ] ] as [ $after, $limit ] ) {
@@ -58,6 +59,7 @@ var_dump( zombies() );
 --EXPECT--
 wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --form=view
 wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --form=view --status=running --limit=200 --offset=400
+wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --form=view --requester=7 --prefix=run_0f
 wp-codebox/run/v1 <- runs get --json --state /srv/state --site=site-1 run_0f
 wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 --after=0 --limit=200 run_0f
 wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 --after=17 --limit=1000 run_0f
@@ -97,7 +99,9 @@ filter.limit must be a whole number from 1 to 200
 InvalidInputException wp_codebox_input_invalid
 filter.offset must be a whole number from 0
 InvalidInputException wp_codebox_input_invalid
-there is no field filter.page; accepted are: status, limit, offset
+filter.prefix must be used with requester
+InvalidInputException wp_codebox_input_invalid
+there is no field filter.page; accepted are: status, limit, offset, requester, prefix
 InvalidInputException wp_codebox_input_invalid
 after must be a whole number from 0: the cursor of the previous page
 InvalidInputException wp_codebox_input_invalid

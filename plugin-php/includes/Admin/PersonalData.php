@@ -167,14 +167,15 @@ final class PersonalData {
 		$runs  = Runs::list(
 			$this->site->id(),
 			[
-				'limit'  => self::PAGE,
-				'offset' => $from,
+				'requester' => $user->ID,
+				'limit'     => self::PAGE,
+				'offset'    => $from,
 			]
 		);
 		$next  = $from + self::PAGE;
 		return [
 			array_values( array_filter( $audit['records'], fn( array $record ): bool => $this->names( $record, $user ) ) ),
-			array_values( array_filter( $runs['runs'], static fn( array $run ): bool => Requester::is_user( $run['provenance']['requester'] ?? null, $user->ID ) ) ),
+			array_values( $runs['runs'] ),
 			$next >= $audit['total'] && $next >= $runs['total'],
 		];
 	}

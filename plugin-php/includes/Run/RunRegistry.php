@@ -59,39 +59,23 @@ final class RunRegistry {
 	 */
 	public function list( array $input, Authority $authority ): array {
 		$this->gate->check();
-		$filter = array_intersect_key( $input, [ 'status' => true ] );
 		$page   = (int) ( $input['page'] ?? 1 );
 		$limit  = (int) ( $input['per_page'] ?? self::PER_PAGE );
-		$offset = ( $page - 1 ) * $limit;
-
-		$unreadable = [];
-		if ( $this->access->sees_all( $authority ) ) {
-			$list  = Runs::list(
-				$this->site->id(),
-				$filter + [
-					'limit'  => $limit,
-					'offset' => $offset,
-				]
-			);
-			$total = (int) $list['total'];
-			$views = array_values( (array) $list['runs'] );
-			// It is unknown whose runs these are, so only callers who see all runs see them.
-			$unreadable = array_values( (array) ( $list['unreadable'] ?? [] ) );
-		} else {
-			$own   = $this->access->own_runs( $filter );
-			$total = count( $own );
-			$views = array_slice( $own, $offset, $limit );
-		}
+		$filter = array_intersect_key( $input, [ 'status' => true ] ) + [
+			'limit'  => $limit,
+			'offset' => ( $page - 1 ) * $limit,
+		];
+		$list   = $this->access->sees_all( $authority ) ? Runs::list( $this->site->id(), $filter ) : $this->access->own_runs( $filter );
 		$answer = [
 			'success'  => true,
 			'schema'   => 'wp-codebox/run-list/v1',
-			'total'    => $total,
+			'total'    => (int) $list['total'],
 			'page'     => $page,
 			'per_page' => $limit,
-			'runs'     => array_map( [ self::class, 'present' ], $views ),
+			'runs'     => array_map( [ self::class, 'present' ], array_values( (array) $list['runs'] ) ),
 		];
-		if ( $unreadable ) {
-			$answer['unreadable'] = $unreadable;
+		if ( ! empty( $list['unreadable'] ) ) {
+			$answer['unreadable'] = array_values( (array) $list['unreadable'] );
 		}
 		return $answer;
 	}

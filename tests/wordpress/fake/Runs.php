@@ -12,13 +12,16 @@ namespace WPCodebox\Native;
 final class Runs {
 
 	public static function list( string $site, array $filter = [] ): array {
-		$unknown = array_diff( array_keys( $filter ), [ 'status', 'limit', 'offset' ] );
+		$unknown = array_diff( array_keys( $filter ), [ 'status', 'limit', 'offset', 'requester', 'prefix' ] );
 		if ( [] !== $unknown || ( $filter['limit'] ?? 50 ) > 200 ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no such filter.' );
 		}
 		$views = array_map( static fn( string $directory ): array => self::view( $directory, false ), glob( self::directory( $site ) . '/run_*' ) ?: [] );
 		if ( isset( $filter['status'] ) ) {
 			$views = array_filter( $views, static fn( array $view ): bool => $view['status'] === $filter['status'] );
+		}
+		if ( isset( $filter['requester'] ) ) {
+			$views = array_filter( $views, static fn( array $view ): bool => \WPCodebox\Requester::is_user( $view['provenance']['requester'] ?? null, $filter['requester'] ) && str_starts_with( $view['run_id'], $filter['prefix'] ?? '' ) );
 		}
 		usort( $views, static fn( array $a, array $b ): int => [ $b['created_at'], $b['run_id'] ] <=> [ $a['created_at'], $a['run_id'] ] );
 		return [

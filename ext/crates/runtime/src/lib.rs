@@ -63,7 +63,8 @@ pub use reap::{Reaped, reap_dead};
 pub use recover::{RecoverError, recover_run};
 pub use registry::{
     DirectoryRun, FoundRun, ListFilter, RegistryError, RunPage, StatusFilter, cancellation, cost,
-    entry, events, find, list, list_entries, list_selected, runs_of_directory, status, view,
+    entry, events, find, list, list_entries, list_of_user, list_selected, runs_of_directory,
+    status, view,
 };
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};

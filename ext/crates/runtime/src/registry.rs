@@ -5,8 +5,8 @@
 mod list;
 
 pub use list::{
-    DirectoryRun, ListFilter, RunPage, StatusFilter, list, list_entries, list_selected,
-    runs_of_directory,
+    DirectoryRun, ListFilter, RunPage, StatusFilter, list, list_entries, list_of_user,
+    list_selected, runs_of_directory,
 };
 
 use crate::document::{DocumentError, directory_exists, parse, read_document};

@@ -187,6 +187,8 @@ impl RunRecord {
     /// its creation was not finished: then it has no files but those that are created before the
     /// record.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, DocumentError> {
+        #[cfg(test)]
+        reads::count();
         if let Some(bytes) = read_document(path, FILE, LARGEST)? {
             return Self::parse(&bytes).map(Some);
         }
@@ -299,6 +301,25 @@ fn created_after_record(path: &Path) -> Result<Option<String>, DocumentError> {
     Ok(None)
 }
 
+/// Number of times that this thread opened a record, for tests of how the work of a list grows.
+#[cfg(test)]
+pub(crate) mod reads {
+    use std::cell::Cell;
+
+    thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        COUNT.set(COUNT.get() + 1);
+    }
+
+    /// Returns the number of reads during a call, and its result.
+    pub(crate) fn during<T>(call: impl FnOnce() -> T) -> (usize, T) {
+        let before = COUNT.get();
+        let result = call();
+        (COUNT.get() - before, result)
+    }
+}
+
 /// The members of a record by which lists of runs are filtered and sorted. They come first in the
 /// file, so usually only its beginning is read. If the beginning cannot be parsed, the whole file
 /// is read.
@@ -326,6 +347,8 @@ impl RecordHead {
 
     fn beginning(path: &Path) -> Option<Self> {
         use std::io::Read;
+        #[cfg(test)]
+        reads::count();
         let mut file = fs::File::open(path.join(FILE)).ok()?;
         let mut bytes = [0_u8; Self::LENGTH];
         let read = file.read(&mut bytes).ok()?;

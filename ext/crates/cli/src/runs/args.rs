@@ -179,6 +179,18 @@ pub(crate) struct ListArgs {
     /// Format of the output with --json.
     #[arg(long, value_enum, default_value_t, hide = true)]
     pub form: FormArg,
+    /// List only runs that the WordPress user with this id requested, in the format `view`.
+    #[arg(long, value_name = "ID", hide = true)]
+    pub requester: Option<u64>,
+    /// List only those of these runs whose id begins with this text.
+    #[arg(
+        long,
+        value_name = "START",
+        hide = true,
+        requires = "requester",
+        default_value = ""
+    )]
+    pub prefix: String,
 }
 
 /// Format of the output.

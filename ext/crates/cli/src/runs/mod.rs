@@ -23,7 +23,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{
     FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries,
-    recover_run, view,
+    list_of_user, recover_run, view,
 };
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
@@ -60,7 +60,7 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<ExitCode, ErrorBody> {
         limit: usize::from(args.limit),
         offset: args.offset,
     };
-    if output.is_json() && args.form == FormArg::Registry {
+    if output.is_json() && args.form == FormArg::Registry && args.requester.is_none() {
         let page = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
         let status = exit_status(&page.unreadable);
         output.document(&serde_json::json!(RunRegistryPage {
@@ -71,7 +71,13 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<ExitCode, ErrorBody> {
         }));
         return Ok(status);
     }
-    let page = list(&state, &sites, filter).map_err(|e| e.body())?;
+    let page = match args.requester {
+        None => list(&state, &sites, filter),
+        Some(user) => list_of_user(&state, &sites, filter, user, |id| {
+            id.as_str().starts_with(&args.prefix)
+        }),
+    };
+    let page = page.map_err(|e| e.body())?;
     let status = exit_status(&page.unreadable);
     if output.is_json() {
         let runs = page.rows.into_iter().map(|(_, view)| view).collect();

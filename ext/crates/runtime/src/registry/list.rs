@@ -74,12 +74,58 @@ pub fn list_selected(
     filter: ListFilter,
     selected: impl Fn(&RunId) -> bool,
 ) -> Result<RunPage<(FoundRun, RunView)>, RegistryError> {
-    let page = page(state, sites, filter, selected)?;
-    Ok(page.map(|(found, record, status)| {
+    Ok(views(page(state, sites, filter, selected)?))
+}
+
+/// Returns the same page as [`list_selected`] of only those runs that the WordPress user with this id
+/// requested. Reads the record of each selected run once, whatever the page. An unreadable run may be
+/// one of this user, so `unreadable` has those of all users.
+pub fn list_of_user(
+    state: &StateDir,
+    sites: &[SiteId],
+    filter: ListFilter,
+    user: u64,
+    selected: impl Fn(&RunId) -> bool,
+) -> Result<RunPage<(FoundRun, RunView)>, RegistryError> {
+    let (all, mut unreadable) = newest_first(state, sites, filter.status, selected)?;
+    let (mut total, mut rows) = (0_usize, Vec::new());
+    for found in all {
+        let row = match row(state, found) {
+            Ok(row) => row,
+            Err(error) => {
+                unreadable.push(error.body());
+                continue;
+            }
+        };
+        let Some(row) = row.filter(|(_, record, _)| is_requester(record, user)) else {
+            continue;
+        };
+        if total >= filter.offset && rows.len() < filter.limit {
+            rows.push(row);
+        }
+        total += 1;
+    }
+    Ok(views(RunPage {
+        total: total as u64,
+        rows,
+        unreadable,
+    }))
+}
+
+/// Returns whether the record names the WordPress user with this id as requester of the run.
+fn is_requester(record: &RunRecord, user: u64) -> bool {
+    record
+        .provenance
+        .get("requester")
+        .is_some_and(|requester| requester["kind"] == "user" && requester["id"] == user)
+}
+
+fn views(page: RunPage<DirectoryRun>) -> RunPage<(FoundRun, RunView)> {
+    page.map(|(found, record, status)| {
         let view = record.into_view(&found.path, status);
         let view = view.map_err(|source| found.unreadable(source))?;
         Ok((found, view))
-    }))
+    })
 }
 
 /// Returns the same page as [`list`], with each run as an entry in the format of the run registry.

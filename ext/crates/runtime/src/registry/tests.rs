@@ -1,5 +1,6 @@
 use super::*;
 use crate::run_dir::RECOVERY_BUNDLE;
+use crate::run_record::reads;
 use crate::{Ending, Journal, NewRun, RunDir, Scratch};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
@@ -541,4 +542,51 @@ fn dead_runs_do_not_count_towards_the_run_limit() {
         }
         assert_eq!(refused, Vec::<String>::new());
     });
+}
+
+#[test]
+fn list_of_a_user_has_only_runs_with_that_requester_and_reads_each_record_twice_whatever_the_page()
+{
+    let world = world();
+    let requester = |kind: &str, id: u64| serde_json::json!({"kind": kind, "id": id, "site": "s"});
+    for n in 0..60 {
+        let who = match n % 3 {
+            0 => requester("user", 7),
+            1 => requester("user", 8),
+            // An operator has no id of a user.
+            _ => requester("operator", 7),
+        };
+        let new = NewRun {
+            provenance: Map::from_iter([("requester".to_owned(), who)]),
+            ..NewRun::new(run(n))
+        };
+        let made = RunDir::create(&world.state, &world.site, &new, 99).unwrap();
+        made.settle(ended(Outcome::Succeeded), Scratch::Remove)
+            .unwrap();
+    }
+    let sites = std::slice::from_ref(&world.site);
+    let of = |user, offset, selected: fn(&RunId) -> bool| {
+        let filter = ListFilter {
+            limit: 8,
+            offset,
+            ..PAGE
+        };
+        list_of_user(&world.state, sites, filter, user, selected).unwrap()
+    };
+    let mut found = Vec::new();
+    for (offset, length) in [(0, 8), (8, 8), (16, 4), (24, 0)] {
+        let (reads, page) = reads::during(|| of(7, offset, |_| true));
+        assert_eq!(
+            (page.total, page.rows.len(), reads),
+            (20, length, 120),
+            "{offset}"
+        );
+        found.extend(page.rows.into_iter().map(|(_, view)| view.run_id));
+    }
+    found.sort();
+    assert_eq!(found, (0..20).map(|n| run(n * 3)).collect::<Vec<_>>());
+    assert_eq!(of(9, 0, |_| true).total, 0);
+    // Runs that are not selected are not read.
+    let (reads, page) = reads::during(|| of(7, 0, |id| *id == run(3)));
+    assert_eq!((page.total, reads), (1, 2));
 }
