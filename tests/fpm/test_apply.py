@@ -509,12 +509,12 @@ def held_check(site):
     os.remove(plugin)
 
 
-@pytest.mark.parametrize("victims", (("process",), ("worker",), ("worker", "process")), ids="+".join)
+@pytest.mark.parametrize("victims", (("process",), ("worker",), ("worker", "process"), ("worker", "process", "edit")), ids="+".join)
 def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_process_survives(site, mails, held_check, victims):
     held, go = held_check
     hold = site.path("tags", "hold")
     before = read(site)
-    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    run, files = changed(site, f"sed -i s/helo/hello/ sample.php; echo '<?php' > {OTHER}")
     open(hold, "w", encoding="utf-8").close()
     try:
         call = lambda **more: apply(site, run, files, **more)
@@ -523,6 +523,9 @@ def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_proc
         must("hello" in read(site), "control: the file is not written")
         for pid in ([worker] if "worker" in victims else []) + (changers(site) if "process" in victims else []):
             os.kill(pid, 9)
+        if "edit" in victims:
+            with open(path(site, OTHER), "a", encoding="utf-8") as file:
+                file.write("// edited\n")
         open(go, "w", encoding="utf-8").close()
         thread.join()
         poll_until(lambda: not changers(site), seconds=60, what="the process did not end")
@@ -542,8 +545,11 @@ def test_kill_during_the_health_check_keeps_the_change_only_if_the_checking_proc
     if "worker" in victims:
         # The killed request sent no mail; the one that recorded the end did.
         message = last_mail(mails)["message"]
-        wanted = ("every file was written", *files, last["reference"], RECOVER) if checked else ("every file is as before",)
+        wanted = ("every file was written", *files, last["reference"], RECOVER) if checked else (f"changed again since: {OTHER}",) if "edit" in victims else ("every file is as before",)
         must(all(part in message for part in (run, *wanted)), message)
+    must(os.path.exists(path(site, OTHER)) == (checked or "edit" in victims), "the new file is not in the state that the record says")
+    if "edit" in victims:
+        os.remove(path(site, OTHER))
     if checked:
         roll_back_when_free(site, run)
         must(read(site) == before and bundle()["state"] == "rolled-back", json.dumps(bundle()["history"]))

@@ -70,7 +70,15 @@ final class InterruptedChange {
 	private static function end_of_apply( array $records, array $changes, ?array $start, int $began ): ?array {
 		$recorded = array_column( array_column( $records, 'result' ), 'audit_reference' );
 		foreach ( $changes as $change ) {
-			if ( strtotime( $change['created_at'] ) >= $began && [] === $change['undone'] && ! in_array( $change['id'], $recorded, true ) ) {
+			if ( strtotime( $change['created_at'] ) < $began || in_array( $change['id'], $recorded, true ) ) {
+				continue;
+			}
+			$left = array_diff( $change['files'], $change['undone'] );
+			if ( [] !== $change['undone'] && [] !== $left ) {
+				/* translators: %s: files. */
+				return self::end( 'failure', [ 'status' => 'failed' ], Sentence::of( __( 'The change was interrupted and taken back, except these files, which were changed again since: %s', 'codebox' ), implode( ', ', $left ) ) );
+			}
+			if ( [] === $change['undone'] ) {
 				return self::end(
 					'success',
 					[
