@@ -14,13 +14,19 @@ FPM = "/usr/sbin/php-fpm8.2"
 NGINX = "/usr/sbin/nginx"
 
 
+#: Sockets that are bound and do not listen. The kernel gives their ports to no other process that asks for any port, and a server that
+#: sets SO_REUSEADDR, as servers do, can listen there.
+RESERVED = []
+
+
 def free_ports(count):
-    """Returns distinct free loopback ports; every probe socket stays bound until the last port is known."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
+    """Returns distinct loopback ports, which are reserved until this process ends."""
+    for _ in range(count):
+        probe = socket.socket()
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", 0))
+        RESERVED.append(probe)
+    return [probe.getsockname()[1] for probe in RESERVED[-count:]]
 
 
 def can_listen(port):
