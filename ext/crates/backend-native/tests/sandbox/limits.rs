@@ -70,12 +70,21 @@ fn pages_that_processes_share_count_once_towards_the_memory_limit() {
     let fork = "
 import os, sys, time
 held = bytearray(60 << 20)
+ready, tell = os.pipe()
+wait, end = os.pipe()
 for child in range(8):
     if os.fork() == 0:
+        os.close(end)
         if sys.argv[1] == 'change':
             held[:] = b'x' * len(held)
-        time.sleep(2)
+        os.write(tell, b'.')
+        os.read(wait, 1)
         os._exit(0)
+for child in range(8):
+    os.read(ready, 1)
+# All children hold their pages. The end of the pipe lets them exit.
+time.sleep(2 if sys.argv[1] == 'share' else 60)
+os.close(end)
 while True:
     try:
         os.wait()
