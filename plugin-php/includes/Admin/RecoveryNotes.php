@@ -16,7 +16,7 @@ use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Finds the causes for which nobody would get a working link after a change that breaks the site. */
+/** Finds reasons why the recovery link would not be sent, or would not work, after the next change. */
 final class RecoveryNotes {
 
 	/**

@@ -265,17 +265,22 @@ impl Transaction {
         let (name, old) = (self.staging_name(), self.discarded_name());
         let failed = |error| io("remove", name.as_bytes(), error);
         for root in self.roots.values() {
+            let discard = || match fs::statat(root, &*old, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => Ok(()),
+                Err(error) => Err(failed(error)),
+                Ok(_) => {
+                    remove_tree_in(root.as_fd(), old.as_bytes())
+                        .map_err(|_| failed(Errno::NOTEMPTY))?;
+                    sync(root).map_err(failed)
+                }
+            };
+            // The rest of a removal that was interrupted would prevent the rename.
+            discard()?;
             match fs::renameat(root, &*name, root, &*old) {
-                Ok(()) | Err(Errno::NOENT) => {}
+                Ok(()) => discard()?,
+                Err(Errno::NOENT) => {}
                 Err(error) => return Err(failed(error)),
             }
-            match fs::statat(root, &*old, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => continue,
-                Err(error) => return Err(failed(error)),
-                Ok(_) => {}
-            }
-            remove_tree_in(root.as_fd(), old.as_bytes()).map_err(|_| failed(Errno::NOTEMPTY))?;
-            sync(root).map_err(failed)?;
         }
         Ok(())
     }

@@ -529,10 +529,13 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
     bench.write("a.php", b"1\n");
     let before = tree(&bench.target);
     let id = trees::id("apply");
-    // Recovery cannot rename the staging directory to the name of this directory, because this
-    // directory is not empty.
-    let obstacle = format!(".wp-codebox-{id}.old");
-    bench.write(&format!("{obstacle}/x"), b"");
+    // The staging directory gets this name before it is removed. A mount point cannot be removed.
+    let obstacle = bench.path(&format!(".wp-codebox-{id}.old"));
+    fs::create_dir(&obstacle).unwrap();
+    if rustix::mount::mount_bind(&obstacle, &obstacle).is_err() {
+        eprintln!("skipped: this user cannot mount");
+        return;
+    }
     let change = changes(vec![modified("a.php", file(b"1\n"), file(b"2\n"))]);
     match bench.apply_as(id.clone(), change) {
         Err(ApplyError::Stuck { .. }) => {}
@@ -547,10 +550,13 @@ fn apply_that_fails_after_the_exchange_keeps_its_journal_and_is_finished_by_reco
     assert!(recovered[0].error.is_some(), "{recovered:?}");
     fs::remove_file(&staging).unwrap();
     fs::rename(bench.path("aside"), &staging).unwrap();
-    fs::remove_dir_all(bench.path(&obstacle)).unwrap();
+    rustix::mount::unmount(&obstacle, rustix::mount::UnmountFlags::DETACH).unwrap();
+    // The rest of a removal that was interrupted.
+    fs::write(obstacle.join("x"), b"").unwrap();
     let recovered = bench.journal().recover().unwrap();
     assert_eq!(recovered.len(), 1);
     assert!(recovered[0].error.is_none(), "{recovered:?}");
+    assert!(!obstacle.exists() && !staging.exists());
     bench.undo(&id, None).unwrap();
     assert_eq!(tree(&bench.target), before);
 }
