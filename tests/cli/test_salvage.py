@@ -5,8 +5,9 @@ import os
 import shutil
 import time
 
-from harness import must, poll_until
+from harness import must, poll_until, skip_unless_root
 from harness.bench import tree
+from harness.disks import fill, small_disk
 from harness.frames import SupervisorClient, runs
 
 WORK = "for i in $(seq 300); do echo $i > file-$i.txt; done; echo four >> lib/a.txt; echo ready"
@@ -265,3 +266,31 @@ def test_recover_makes_an_unsigned_bundle_of_a_run_whose_end_failed(bench):
     dead.until("runtime.command.output", "ready")
     dead.kill()
     bench.call("recover", dead.run_id, "--state", bench.state, "--json").expect(1, "wp_codebox_artifact_not_found")
+
+
+def test_run_whose_disk_fills_up_while_the_agent_works_still_writes_its_bundle(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("a small file system")
+    usual, bench.site = bench.site, f"{bench.site}-full"
+    at = os.path.join(bench.state, "sites", bench.site)
+    try:
+        with small_disk(at, bench.owner, "64m"):
+            run = SupervisorClient(bench, f"{WORK}; sleep 600").spawn().accepted()
+            run.until("runtime.command.output", "ready")
+            fill(os.path.join(at, "filler"))
+            # The end of a cancelled run keeps its change like any other.
+            last = run.send({"type": "cancel"}).last()
+            run.ended()
+            must(last["type"] == "result" and last["result"]["outcome"] == "cancelled", json.dumps(last)[:600])
+            path = os.path.join(at, "artifacts", run.run_id)
+            with open(os.path.join(path, "files", "changed-files.json"), encoding="utf-8") as file:
+                must(sorted(entry["path"] for entry in json.load(file)["files"]) == sorted(EVERYTHING), "another change")
+            verified = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+            must(verified.json["signature"]["status"] == "signed-by-this-host", str(verified))
+            must("salvage" not in os.listdir(run.directory), "space is still reserved")
+            # Control: on the full disk no other run starts.
+            fill(os.path.join(at, "filler"))
+            refused = bench.agent("true", state=bench.state)
+            must(refused.exit == 125 and "No space left" in refused.stdout, str(refused))
+    finally:
+        bench.site = usual

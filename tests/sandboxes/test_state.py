@@ -5,12 +5,12 @@ import ctypes
 import itertools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
 
 from harness import kill_and_wait, must, poll_until, skip_unless_root
+from harness.disks import fill, small_disk
 from harness.reduced import forbid_user_namespaces
 from harness.repositories import MARKED, TOKEN, history_repository, repository
 from sandbox import Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots
@@ -423,14 +423,11 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         skip_unless_root("a small file system")
     name = f"{bench.site}-full"
     at = site(bench, name)
-    os.makedirs(at, mode=0o700)
-    shutil.chown(at, bench.owner)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=48m,mode=0700,uid={os.stat(bench.state).st_uid}", "tmpfs", at], capture_output=True,
-                          text=True, check=False)
-    must(done.returncode == 0, done.stderr)
     usual, bench.site = bench.site, name
     filler = os.path.join(at, "filler")
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(setattr, bench, "site", usual)
+        stack.enter_context(small_disk(at, bench.owner, "64m"))
         box = Sandbox(bench)
         box.sh("echo one > plugin.php")
         box.snapshot("one")
@@ -440,12 +437,16 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         merged = os.path.join(box.directory, "scratch", "merged")
         must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"files were copied needlessly: {os.listdir(merged)}")
         box.sh("echo two > plugin.php")
-        fill_disk(filler)
-        # The first restores may succeed on the full disk, as long as the journal fits into its last allocated page.
-        poll_until(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
+
+        def restore_on_full_disk():
+            fill(filler)
+            return box.do("restore", "one")
+
+        # The first restores may succeed: the journal fits into its last allocated page, then the space is used that the run reserved.
+        poll_until(restore_on_full_disk, lambda answer: answer.exit != 0, 400)
         before = stable_descriptor_count(supervisor)
         for _ in range(3):
-            refused = box.do("restore", "one").expect(1, "wp_codebox_run_failed")
+            refused = restore_on_full_disk().expect(1, "wp_codebox_run_failed")
             must("space" in refused.json["error"]["message"], refused.stdout)
         # The supervisor closes the last client's socket asynchronously.
         poll_until(lambda: len(os.listdir(f"/proc/{supervisor}/fd")), lambda seen: seen <= before)
@@ -461,10 +462,6 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         seen = lines(result["artifacts"]["path"], "observations.jsonl")
         told = [e["data"]["id"] for e in lines(result["artifacts"]["path"], "events.jsonl") if e["type"] == "runtime.observed"]
         must([row["id"] for row in seen if row["id"] in told] == told and len(seen) == len(told), f"{[row['id'] for row in seen]} {told}")
-    finally:
-        bench.site = usual
-        subprocess.run(["umount", "-l", at], check=False)
-        shutil.rmtree(at, ignore_errors=True)
 
 
 def stable_descriptor_count(pid):
@@ -475,13 +472,6 @@ def stable_descriptor_count(pid):
         seen.append(len(os.listdir(f"/proc/{pid}/fd")))
         time.sleep(0.2)
     return seen[-1]
-
-
-def fill_disk(path):
-    """Writes a file until its file system is full."""
-    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
-        while file.write(b"x" * 4096) == 4096:
-            pass
 
 
 def test_snapshot_and_restore_are_refused_at_isolation_level_reduced(bench):

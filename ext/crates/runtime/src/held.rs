@@ -10,14 +10,14 @@
 use crate::document::{DocumentError, parse, read_document, replace_file};
 use crate::event_log::{PageLimits, read_events, unreadable};
 use crate::now_rfc3339;
-use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RECOVERY_BUNDLE, RunDir, RunDirError, io};
+use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RunDir, RunDirError, io, recovery_bundle};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wp_codebox_artifacts::{
     Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, Durability,
@@ -114,13 +114,7 @@ pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Result<bool,
     };
     let inputs = inputs(path, run_id, parse(HELD_FACTS, &bytes)?)?;
     let failed = |source: io::Error| DocumentError::Recovery { source };
-    let directory = path.join(RECOVERY_BUNDLE);
-    let mut builder = fs::DirBuilder::new();
-    builder
-        .recursive(true)
-        .mode(0o700)
-        .create(&directory)
-        .map_err(failed)?;
+    let directory = recovery_bundle(path).map_err(failed)?;
     let written = write_bundle_as(
         &Dir::open(&directory).map_err(|errno| failed(errno.into()))?,
         run_id,

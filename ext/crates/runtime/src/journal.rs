@@ -1,9 +1,10 @@
 //! The journal of a run: `events.jsonl`, one event per line, in order.
 
 use crate::now_rfc3339;
+use crate::run_dir::free_reserve;
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent};
@@ -69,15 +70,30 @@ impl Journal {
         };
         let mut line = serde_json::to_vec(&event).map_err(std::io::Error::from)?;
         line.push(b'\n');
-        if let Err(error) = self.file.write_all(&line) {
-            // Removes a partly written line: otherwise the next event would be appended to it and
-            // be unreadable too.
-            let _ = self.file.set_len(self.length);
-            return Err(error.into());
+        let written = self.write(&line);
+        let is_full = |error: &Error| {
+            matches!(
+                error.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            )
+        };
+        match written {
+            Err(error) if is_full(&error) && self.path.parent().is_some_and(free_reserve) => {
+                self.write(&line)?;
+            }
+            written => written?,
         }
         self.seq = seq;
         self.length += line.len() as u64;
         Ok(event)
+    }
+
+    fn write(&mut self, line: &[u8]) -> Result<(), Error> {
+        self.file.write_all(line).inspect_err(|_| {
+            // Removes a partly written line: otherwise the next event would be appended to it and
+            // be unreadable too.
+            let _ = self.file.set_len(self.length);
+        })
     }
 
     /// Reads all events.

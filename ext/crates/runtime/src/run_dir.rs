@@ -15,9 +15,11 @@ use crate::run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
 use crate::run_usage::USAGE_FILE;
 use crate::supervisor_death::CRASH;
 use crate::{StateDir, StateDirError, event_log};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::{Durability, remove_tree_in};
@@ -35,6 +37,11 @@ pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// recovery bundle is used only if the supervisor process dies or fails before it has written the
 /// run's bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
+
+/// File in [`RECOVERY_BUNDLE`] that reserves disk space for the end of the run.
+const RESERVE: &str = "reserve";
+/// Size of that file in bytes. Most recovery bundles and the last events of a run need less.
+const RESERVED: u64 = 16 << 20;
 
 /// Name prefix of run directories being removed.
 pub(crate) const REMOVING: &str = ".removing-";
@@ -234,16 +241,26 @@ impl RunDir {
     }
 
     /// Returns the path of the directory for a recovery bundle, `salvage/`, after creating it if
-    /// missing.
+    /// missing. The reserved disk space is free afterwards.
     pub fn recovery_bundle(&self) -> Result<PathBuf, RunDirError> {
-        use std::os::unix::fs::DirBuilderExt;
-        let path = self.path.join(RECOVERY_BUNDLE);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&path)
-            .map_err(io("create the directory for the recovery bundle"))?;
-        Ok(path)
+        let made = recovery_bundle(&self.path);
+        made.map_err(io("create the directory for the recovery bundle"))
+    }
+
+    /// Reserves disk space for the last events and the recovery bundle, so that a disk which fills
+    /// up during the run does not take the change with it. The space is free again before the
+    /// recovery bundle is written, or when an event needs it.
+    pub fn reserve(&self) -> Result<(), RunDirError> {
+        let failed = io("reserve disk space for the end of the run");
+        let path = recovery_bundle(&self.path).map_err(&failed)?.join(RESERVE);
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600);
+        let file = file.open(path).map_err(&failed)?;
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVED) {
+            // Some network file systems cannot reserve space.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(failed(error.into())),
+        }
     }
 
     /// Writes `result.json` with mode 0600. It is written before the final record, so a reader
@@ -299,6 +316,21 @@ fn discard_earlier(marker: &Path, path: &Path, run_id: &RunId) -> Result<(), Run
     fs::rename(path, &hidden)
         .and_then(|()| fs::remove_dir_all(&hidden))
         .map_err(failed)
+}
+
+/// Creates the directory for the recovery bundle of a run if it is missing, and frees the reserved
+/// disk space.
+pub(crate) fn recovery_bundle(run: &Path) -> std::io::Result<PathBuf> {
+    let path = run.join(RECOVERY_BUNDLE);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&path)?;
+    free_reserve(run);
+    Ok(path)
+}
+
+/// Frees the disk space that [`RunDir::reserve`] reserved. Returns whether there was some.
+pub(crate) fn free_reserve(run: &Path) -> bool {
+    fs::remove_file(run.join(RECOVERY_BUNDLE).join(RESERVE)).is_ok()
 }
 
 /// Treatment of the scratch directory and the recovery bundle when a run is settled.

@@ -1,12 +1,11 @@
 //! Checks before the agent starts what the end of a run needs: the signing key, and rights and space
 //! for the bundle. Otherwise the agent would work, and its work would end in no bundle.
 
-use super::prepare::Prepared;
 use wp_codebox_artifacts::{Dir, HostKey, check_room};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest};
+use wp_codebox_runtime::StateDir;
 
-pub(super) fn check(prepared: &Prepared) -> Result<(), ErrorBody> {
-    let (state, request) = (&prepared.state, &prepared.request);
+pub(super) fn check(state: &StateDir, request: &RunRequest) -> Result<(), ErrorBody> {
     let open = |path: &std::path::Path| {
         Dir::open(path)
             .map_err(|error| ErrorBody::new(ErrorCode::BundleWriteFailed, error.to_string()))

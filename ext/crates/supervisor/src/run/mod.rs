@@ -326,7 +326,8 @@ fn stages(
     recorder: &mut Recorder<'_>,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
-    end_check::check(&prepared)?;
+    end_check::check(&prepared.state, &prepared.request)?;
+    run_dir.reserve().map_err(|e| e.body())?;
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
     let work = work::run(&context, recorder, queue)?;

@@ -4,6 +4,7 @@
 //! The directories that the task names are read with the rights of the state directory's owner.
 
 use super::components;
+use super::end_check;
 use super::prepare::default_policy;
 use super::recorder::Recorder;
 use crate::peer::Caller;
@@ -133,6 +134,7 @@ pub(super) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<RunResult, ErrorBody> {
     let placer = placer.ok_or_else(no_placer)?;
+    end_check::check(&job.state, &job.request)?;
     let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
     let placed = PlacedRun {
         request: &job.request,
