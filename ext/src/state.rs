@@ -137,17 +137,17 @@ pub(crate) fn verify_options(
     })
 }
 
-/// Returns the keys whose signatures this site trusts: the host's own key, if there is a state
+/// Returns the keys whose signatures this site trusts: the host's own keys, if there is a state
 /// directory with one, and the `known` keys of the site's settings.
 pub(crate) fn trusted_keys(
     settings: &Settings,
     known: Vec<Sha256Hex>,
 ) -> Result<TrustedKeys, Failure> {
     let host = match Dir::open(Path::new(&settings.state_dir)) {
-        Err(_) => None,
+        Err(_) => Vec::new(),
         Ok(directory) => match HostKey::load(&directory) {
-            Ok(key) => Some(key.public_half()),
-            Err(KeyError::Missing) => None,
+            Ok(key) => key.public_keys(),
+            Err(KeyError::Missing) => Vec::new(),
             Err(error) => return Err(error.body().into()),
         },
     };

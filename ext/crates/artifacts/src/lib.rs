@@ -34,7 +34,7 @@ mod transfer;
 mod verify;
 
 pub use attestation::{
-    AttestationError, HostKey, KeyError, PublicKey, SignatureCoverage, SignatureReport,
+    AttestationError, HostKey, KeyError, PublicKey, Rotated, SignatureCoverage, SignatureReport,
     SignatureStatus, TrustedKeys, open_document, sign_document,
 };
 pub use bundle::{

@@ -123,7 +123,7 @@ fn browser_bundle_is_applied_only_with_a_trusted_signature_and_a_confirmation_of
     };
     preflight(&Dir::open(&bundle).unwrap(), &shown).unwrap();
     // A follow-up run continues only a change that this host saw.
-    let whole = whole_bundle(Dir::open(&bundle).unwrap(), Some(site.key.public_half()));
+    let whole = whole_bundle(Dir::open(&bundle).unwrap(), site.key.public_keys());
     let code = whole.unwrap_err().code();
     assert_eq!(code, ErrorCode::ApplyBrowserOriginUnconfirmed);
 
@@ -132,7 +132,7 @@ fn browser_bundle_is_applied_only_with_a_trusted_signature_and_a_confirmation_of
     let error = preflight_of(&other, &bundle, BrowserOriginRule::Confirmed).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ArtifactUntrusted);
     let known = TrustedKeys {
-        host: Some(other.key.public_half()),
+        host: vec![other.key.public_half()],
         known: vec![site.key.public_half().key_id()],
     };
     let options = VerifyOptions {
@@ -164,7 +164,7 @@ fn imported_browser_bundle_keeps_its_browser_origin() {
     write_archive(&directory, &VerifyOptions::default(), 1 << 26, &mut archive).unwrap();
     let rules = ImportRules {
         trusted: TrustedKeys {
-            host: Some(other.key.public_half()),
+            host: vec![other.key.public_half()],
             known: vec![site.key.public_half().key_id()],
         },
         ..ImportRules::default()

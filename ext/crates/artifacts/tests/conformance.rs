@@ -1185,7 +1185,7 @@ fn signature_without_manifest_hash_verifies_and_reports_coverage_of_files_only()
     let key = fs::read_to_string(vector.join("key.pub")).unwrap();
     let options = VerifyOptions {
         trusted: TrustedKeys {
-            host: Some(PublicKey::from_base64(key.trim()).unwrap()),
+            host: vec![PublicKey::from_base64(key.trim()).unwrap()],
             known: Vec::new(),
         },
     };

@@ -38,7 +38,7 @@ fn change(before: &Tree, after: &Tree) -> MountChanges {
 }
 
 fn whole(host: &Host, bundle: &Path) -> Result<WholeBundle, PreflightError> {
-    whole_bundle(Dir::open(bundle).unwrap(), Some(host.key.public_half()))
+    whole_bundle(Dir::open(bundle).unwrap(), host.key.public_keys())
 }
 
 fn at(source: &Path) -> BTreeMap<String, std::path::PathBuf> {

@@ -435,7 +435,7 @@ fn trusted_preflight(
             .map(|f| f.path.clone())
             .collect(),
         trusted: TrustedKeys {
-            host: Some(host),
+            host: vec![host],
             known: Vec::new(),
         },
         ..PreflightRequest::default()

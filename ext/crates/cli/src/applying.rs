@@ -52,15 +52,12 @@ fn key_id(text: &str) -> Result<Sha256Hex, &'static str> {
     Sha256Hex::new(text).map_err(|_| "the id of a signing key has 64 lowercase hex digits")
 }
 
-/// Returns the key of this host and the `known` keys of other hosts as the trusted ones.
+/// Returns the keys of this host and the `known` keys of other hosts as the trusted ones.
 pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<TrustedKeys, ErrorBody> {
     let state = Dir::open(state);
     let state = state.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
     let key = HostKey::load(&state).map_err(|e| e.body())?;
-    Ok(TrustedKeys {
-        host: Some(key.public_half()),
-        known,
-    })
+    Ok(key.trusted(known))
 }
 
 /// Returns the rule for bundles that were made in a browser: refused unless the approver confirmed

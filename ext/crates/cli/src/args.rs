@@ -207,6 +207,9 @@ Examples:
 Exit status: 0, also when the run has a bundle already; 1 when no run or more than one matches, or \
 the run left no recovery bundle; 125 when it has not ended or the state directory cannot be used.")]
     Recover(OneArgs),
+    /// Replace the key that signs the bundles of this host.
+    #[command(subcommand)]
+    Keys(super::keys::KeysCommand),
     /// Remove leftovers of runs: directories of ended runs, scratch directories of crashed runs,
     /// unfinished bundles, unused templates and empty cgroups. Removes bundles only with
     /// --artifacts-max-age.

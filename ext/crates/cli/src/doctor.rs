@@ -291,9 +291,17 @@ fn key(state: &StateDir) -> Check {
     match loaded {
         Ok(key) => {
             let public = key.public_half();
+            let earlier = match key.public_keys().len() - 1 {
+                0 => String::new(),
+                count => format!("; {count} earlier still trusted"),
+            };
             ok(
                 "host-key",
-                format!("ed25519 {} (id {})", public.to_base64(), public.key_id()),
+                format!(
+                    "ed25519 {} (id {}){earlier}",
+                    public.to_base64(),
+                    public.key_id()
+                ),
             )
         }
         Err(error) => failed("host-key", &error),

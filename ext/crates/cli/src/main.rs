@@ -34,6 +34,7 @@ mod git_branch;
 mod groups;
 mod guest_args;
 mod internal;
+mod keys;
 mod ledger;
 mod live;
 mod manual;
@@ -146,6 +147,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Again(options) => daily::again(output, *options),
         Command::Sync(options) => sync::main(output, &options),
         Command::Recover(options) => runs::recover(output, &options),
+        Command::Keys(command) => keys::main(output, &command),
         Command::Gc(options) => gc::main(output, &options),
         Command::Completion { shell } => manual::completion(output, &Cli::command(), shell),
         Command::Help { command } => usage::help(&command),

@@ -6,7 +6,8 @@
 
 use super::AttestationError;
 use super::envelope::{opened, signature};
-use super::key::{HostKey, PublicKey};
+use super::key::HostKey;
+use super::public_key::PublicKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;

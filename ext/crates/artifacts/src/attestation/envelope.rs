@@ -20,7 +20,8 @@
 //! so code that requires [`SignatureStatus::SignedByThisHost`] or
 //! [`SignatureStatus::SignedByKnown`] refuses the bundle.
 
-use super::key::{HostKey, PublicKey, TrustedKeys};
+use super::key::HostKey;
+use super::public_key::{PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
 use crate::digest::{attested_manifest_digest, file_list_digest, is_of};
 use crate::json::Json;
@@ -307,7 +308,7 @@ pub(crate) fn check_envelope(
             field: MANIFEST_SHA256,
         });
     }
-    let own = opened.keys.iter().find(|key| trusted.host == Some(**key));
+    let own = opened.keys.iter().find(|key| trusted.host.contains(key));
     let is_known = |key: &&PublicKey| trusted.known.contains(&key.key_id());
     let known = opened.keys.iter().find(is_known);
     let status = match (own.is_some(), known.is_some(), origin) {

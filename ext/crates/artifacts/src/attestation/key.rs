@@ -1,133 +1,36 @@
-//! The host's signing key, and the keys that a site trusts.
+//! The host's signing key.
 //!
 //! The private key is stored in `keys/host.ed25519` of the state directory: 32 random bytes, mode
 //! 0600, created once with O_EXCL, never logged, and wiped from memory on drop. A key file that
 //! is a symbolic link, has several hard links, or is readable by other users is refused and not
-//! repaired.
+//! repaired. A rotation replaces it.
 
+use super::public_key::{KeyError, PublicKey, TrustedKeys, io};
+use super::retired::{retire, retired};
 use crate::digest::sha256;
 use crate::dirfd::Dir;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use rustix::fs::{self, AtFlags, RenameFlags};
+use ed25519_dalek::{Signer, SigningKey};
+use rustix::fs::{self, AtFlags, FlockOperation, RenameFlags};
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::Sha256Hex;
 use zeroize::Zeroizing;
 
 const DIRECTORY: &str = "keys";
 const FILE: &str = "host.ed25519";
 
-/// Reason why the host key cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The key file could not be opened, read or created.
-    #[error(
-        "the host's signing key could not be {step}: {source}; check owner and free space of the state directory"
-    )]
-    Io {
-        /// Failed operation: `opened`, `read` or `created`.
-        step: &'static str,
-        /// Error number of the system call that failed.
-        #[source]
-        source: Errno,
-    },
-    /// A mount covers the directory of the key.
-    #[error(
-        "a mount covers keys/ in the state directory, so the host's signing key cannot be read; unmount it as root with `umount STATE_DIRECTORY/keys`. A run that root starts does so itself if an earlier version of WP Codebox left the mount there"
-    )]
-    Covered,
-    /// The key file is not a regular file, has permissions for other users, or has more than one
-    /// hard link.
-    #[error(
-        "keys/host.ed25519 must be a regular file of mode 0600 with one hard link; correct that, or remove the file if other users may have read it: WP Codebox then makes a new key"
-    )]
-    Exposed,
-    /// The key file does not have 32 bytes.
-    #[error(
-        "keys/host.ed25519 does not have 32 bytes; remove it: WP Codebox then makes a new key, and bundles signed with the old key count as signed by an unknown key"
-    )]
-    Damaged,
-    /// The host has no key yet.
-    #[error(
-        "this host has no signing key yet; WP Codebox makes it when it writes the first bundle or audit record"
-    )]
-    Missing,
-    /// A public key is not 32 bytes in base64.
-    #[error("a public key must be 32 bytes in base64, as `wp-codebox doctor` prints it")]
-    PublicMalformed,
-}
-
-impl KeyError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Io { .. } | Self::Covered | Self::Exposed | Self::Damaged => {
-                ErrorCode::StateDirInvalid
-            }
-            Self::Missing => ErrorCode::ConfigInvalid,
-            Self::PublicMalformed => ErrorCode::InputInvalid,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
-}
-
-/// Ed25519 public key that verifies a host's signatures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PublicKey([u8; 32]);
-
-impl PublicKey {
-    /// Decodes a public key from base64.
-    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
-        BASE64
-            .decode(text.trim())
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(Self)
-            .ok_or(KeyError::PublicMalformed)
-    }
-    /// Returns the key's 32 bytes in base64, as the command `doctor` prints them.
-    #[must_use]
-    pub fn to_base64(&self) -> String {
-        BASE64.encode(self.0)
-    }
-    /// Returns the SHA-256 of the key's 32 bytes, which is the key id in an envelope.
-    #[must_use]
-    pub fn key_id(&self) -> Sha256Hex {
-        sha256(&self.0)
-    }
-    /// Returns whether this key made the signature. Weak keys and non-canonical signatures are
-    /// rejected.
-    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        let (Ok(key), Ok(signature)) = (
-            VerifyingKey::from_bytes(&self.0),
-            Signature::from_slice(signature),
-        ) else {
-            return false;
-        };
-        key.verify_strict(message, &signature).is_ok()
-    }
-}
-
-/// Public keys by which a signature counts as trusted.
-#[derive(Debug, Clone, Default)]
-pub struct TrustedKeys {
-    /// Public key of this host; `None` if the host has no key yet.
-    pub host: Option<PublicKey>,
-    /// Ids ([`PublicKey::key_id`]) of the keys of other hosts, from the site's settings. An
-    /// envelope contains its public key, so the id suffices to recognise the key.
-    pub known: Vec<Sha256Hex>,
-}
-
-/// The host's signing key.
+/// The host's signing key, and the public keys of the signing keys that it replaced.
 pub struct HostKey {
     key: SigningKey,
+    retired: Vec<PublicKey>,
+}
+
+/// Result of a rotation.
+#[derive(Debug)]
+pub struct Rotated {
+    /// Public key of the replaced signing key.
+    pub old: PublicKey,
+    /// The new signing key.
+    pub key: HostKey,
 }
 
 impl std::fmt::Debug for HostKey {
@@ -146,7 +49,7 @@ impl HostKey {
         let keys = state_dir
             .private_dir(DIRECTORY)
             .map_err(|source| io("created", source))?;
-        create(&keys)?;
+        create(&keys, RenameFlags::NOREPLACE)?;
         // Another process may have created the key first; all processes use the key in the file.
         Self::load(state_dir)
     }
@@ -169,15 +72,55 @@ impl HostKey {
         if read != seed.len() || stat.st_size != 32 {
             return Err(KeyError::Damaged);
         }
+        let keys = state_dir.dir(DIRECTORY.as_bytes());
+        let keys = keys.map_err(|source| io("opened", source))?;
         Ok(Self {
             key: SigningKey::from_bytes(&seed),
+            retired: retired(&keys)?,
         })
+    }
+
+    /// Replaces the signing key by a new one, and stores the public key of the old one, whose
+    /// signatures stay trusted. Processes that loaded the old key before may sign with it once more.
+    ///
+    /// # Errors
+    /// [`KeyError::Missing`] if there is no key yet, or another [`KeyError`]; the old key is then
+    /// still in use, except after an I/O error of the last `fsync`.
+    pub fn rotate(state_dir: &Dir) -> Result<Rotated, KeyError> {
+        let failed = |source| io("created", source);
+        let keys = match state_dir.dir(DIRECTORY.as_bytes()) {
+            Err(Errno::NOENT) => return Err(KeyError::Missing),
+            keys => keys.map_err(|source| io("opened", source))?,
+        };
+        // Of two rotations at once, the second must retire the key that the first one made.
+        fs::flock(&keys, FlockOperation::LockExclusive).map_err(failed)?;
+        let old = Self::load(state_dir)?.public_half();
+        retire(&keys, &old).map_err(failed)?;
+        create(&keys, RenameFlags::empty())?;
+        let key = Self::load(state_dir)?;
+        Ok(Rotated { old, key })
     }
 
     /// Returns the public key that belongs to this signing key.
     #[must_use]
     pub fn public_half(&self) -> PublicKey {
-        PublicKey(self.key.verifying_key().to_bytes())
+        PublicKey::of(&self.key)
+    }
+
+    /// Returns the keys that verify this host's signatures: the present one and those it replaced.
+    #[must_use]
+    pub fn public_keys(&self) -> Vec<PublicKey> {
+        let earlier = self.retired.iter().copied();
+        std::iter::once(self.public_half()).chain(earlier).collect()
+    }
+
+    /// Returns the keys of this host and the `known` keys of other hosts as the trusted ones.
+    #[must_use]
+    pub fn trusted(&self, known: Vec<Sha256Hex>) -> TrustedKeys {
+        TrustedKeys {
+            host: self.public_keys(),
+            known,
+        }
     }
 
     pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
@@ -185,13 +128,9 @@ impl HostKey {
     }
 }
 
-const fn io(step: &'static str, source: Errno) -> KeyError {
-    KeyError::Io { step, source }
-}
-
-/// Writes 32 random bytes under a temporary name, then renames the file without replacing an
-/// existing key, so a reader never sees a partial key.
-fn create(keys: &Dir) -> Result<(), KeyError> {
+/// Writes 32 random bytes under a temporary name, then renames the file, so a reader never sees a
+/// partial key. With [`RenameFlags::NOREPLACE`] an existing key stays.
+fn create(keys: &Dir, rename: RenameFlags) -> Result<(), KeyError> {
     let mut random = Zeroizing::new([0_u8; 48]);
     getrandom::fill(random.as_mut_slice()).map_err(|_| io("created", Errno::AGAIN))?;
     let temporary = format!(".{FILE}.{}", sha256(&random[32..]));
@@ -200,9 +139,8 @@ fn create(keys: &Dir) -> Result<(), KeyError> {
         .map_err(|source| io("created", source))?;
     let written = rustix::io::write(&file, &random[..32]);
     let placed = match written {
-        Ok(32) => fs::fsync(&file).and_then(|()| {
-            fs::renameat_with(keys, temporary.as_str(), keys, FILE, RenameFlags::NOREPLACE)
-        }),
+        Ok(32) => fs::fsync(&file)
+            .and_then(|()| fs::renameat_with(keys, temporary.as_str(), keys, FILE, rename)),
         Ok(_) => Err(Errno::NOSPC),
         Err(error) => Err(error),
     };
@@ -220,14 +158,76 @@ fn create(keys: &Dir) -> Result<(), KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
-    /// With the curve's neutral point as public key, this signature satisfies the plain equation of
-    /// RFC 8032 for every message, although that public key has no private key.
     #[test]
-    fn signature_under_a_key_of_small_order_is_rejected() {
-        let (mut key, mut signature) = ([0; 32], [0; 64]);
-        (key[0], signature[0]) = (1, 1);
-        assert!(VerifyingKey::from_bytes(&key).is_ok());
-        assert!(!PublicKey(key).verifies(b"a message", &signature));
+    fn rotation_keeps_the_public_keys_of_all_earlier_keys() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Dir::open(temp.path()).unwrap();
+        assert!(matches!(HostKey::rotate(&state), Err(KeyError::Missing)));
+        let first = HostKey::load_or_create(&state).unwrap();
+        assert_eq!(first.public_keys(), [first.public_half()]);
+        let second = HostKey::rotate(&state).unwrap();
+        assert_eq!(second.old, first.public_half());
+        let third = HostKey::rotate(&state).unwrap().key;
+        let mut earlier = [first.public_half(), second.key.public_half()];
+        earlier.sort_by_key(PublicKey::key_id);
+        assert_eq!(third.public_keys()[0], third.public_half());
+        assert_eq!(third.public_keys()[1..], earlier);
+        let signature = first.sign(b"a message");
+        let verifies = |key: &&PublicKey| key.verifies(b"a message", &signature);
+        assert_eq!(third.public_keys().iter().filter(verifies).count(), 1);
+        // Without the file of the first key, that key is no key of this host any more.
+        let file = format!("keys/{}.pub", first.public_half().key_id());
+        fs::remove_file(temp.path().join(file)).unwrap();
+        let keys = HostKey::load(&state).unwrap().public_keys();
+        assert!(!keys.contains(&first.public_half()) && keys.len() == 2);
+    }
+
+    #[test]
+    fn file_of_an_earlier_key_with_other_content_is_an_error() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Dir::open(temp.path()).unwrap();
+        let first = HostKey::load_or_create(&state).unwrap().public_half();
+        let other = HostKey::rotate(&state).unwrap().key.public_half();
+        let file = temp.path().join(format!("keys/{}.pub", first.key_id()));
+        let good = fs::read(&file).unwrap();
+        let other = format!("{}\n", other.to_base64());
+        for bad in [
+            b"" as &[u8],
+            &good[..20],
+            other.as_bytes(),
+            &[0xff; 44],
+            &[b'A'; 65],
+        ] {
+            fs::write(&file, bad).unwrap();
+            let error = HostKey::load(&state).unwrap_err();
+            assert!(
+                matches!(error, KeyError::RetiredDamaged { .. }),
+                "{bad:?}: {error}"
+            );
+        }
+        fs::write(&file, good).unwrap();
+        HostKey::load(&state).unwrap();
+    }
+
+    #[test]
+    fn rotations_at_the_same_time_lose_no_key() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Dir::open(temp.path()).unwrap();
+        let first = HostKey::load_or_create(&state).unwrap().public_half();
+        let mut all = std::thread::scope(|scope| {
+            let rotate = || {
+                let state = Dir::open(temp.path()).unwrap();
+                HostKey::rotate(&state).unwrap().key.public_half()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(rotate)).collect();
+            let made = threads.into_iter().map(|thread| thread.join().unwrap());
+            made.chain([first]).collect::<Vec<_>>()
+        });
+        let mut kept = HostKey::load(&state).unwrap().public_keys();
+        all.sort();
+        kept.sort();
+        assert_eq!(kept, all);
     }
 }

@@ -8,10 +8,13 @@
 mod document;
 mod envelope;
 mod key;
+mod public_key;
+mod retired;
 
 pub use document::{open_document, sign_document};
 pub(crate) use envelope::{
     ATTESTATION_PATH, MANIFEST_PATH, check_envelope, countersigned, make_envelope,
 };
 pub use envelope::{AttestationError, SignatureCoverage, SignatureReport, SignatureStatus};
-pub use key::{HostKey, KeyError, PublicKey, TrustedKeys};
+pub use key::{HostKey, Rotated};
+pub use public_key::{KeyError, PublicKey, TrustedKeys};

@@ -12,7 +12,7 @@ mod root;
 mod trees;
 mod upload;
 
-use crate::attestation::{HostKey, SignatureStatus, TrustedKeys};
+use crate::attestation::{HostKey, SignatureStatus};
 use crate::bundle::{
     Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, RenameMode, write_bundle,
 };
@@ -180,10 +180,7 @@ fn stored(store: &Store, key: &HostKey, run_id: &RunId) -> Result<Option<Compose
         Err(error) => return Err(error.into()),
     };
     let options = VerifyOptions {
-        trusted: TrustedKeys {
-            host: Some(key.public_half()),
-            known: Vec::new(),
-        },
+        trusted: key.trusted(Vec::new()),
     };
     let verification = verify_bundle(&bundle.directory, &options);
     let status = verification.signature.status;

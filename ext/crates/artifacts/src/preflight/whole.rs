@@ -23,13 +23,10 @@ pub struct WholeBundle {
     directory: Dir,
 }
 
-/// Verifies a bundle and reads its whole change. `host` is the public key of this host; a bundle
+/// Verifies a bundle and reads its whole change. `host` has the public keys of this host; a bundle
 /// with another signature or none is refused, and so is one whose change may not be approved. A
 /// bundle without changes is accepted.
-pub fn whole_bundle(
-    directory: Dir,
-    host: Option<PublicKey>,
-) -> Result<WholeBundle, PreflightError> {
+pub fn whole_bundle(directory: Dir, host: Vec<PublicKey>) -> Result<WholeBundle, PreflightError> {
     let trusted = TrustedKeys {
         host,
         known: Vec::new(),

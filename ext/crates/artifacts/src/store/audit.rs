@@ -100,10 +100,12 @@ impl AuditLog {
         redactor: &Redactor,
         stored_anchors: &Map<String, Value>,
     ) -> Result<Appended, AuditError> {
-        let key = self.anchor.key()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
         let file = self.file(flags).map_err(|e| io("opened", e))?;
         lock(&file, FlockOperation::LockExclusive)?;
+        // Loaded after the log is locked: a rotation replaces the key first and then waits for this
+        // lock, so the anchor has the new signature in the end.
+        let key = self.anchor.key()?;
         let Ending { tail, before, end } = ending(&file)?;
         let mut hashes = BTreeMap::from([(tail.seq, tail.hash.clone())]);
         hashes.extend(before.map(|hash| (tail.seq - 1, hash)));
@@ -143,6 +145,20 @@ impl AuditLog {
         self.anchor.sync().map_err(|e| io("written", e))?;
         let entry = AuditEntry(entry);
         Ok(Appended { entry, anchor })
+    }
+
+    /// Signs the anchor of the log with the present key of the host, after a rotation of the key.
+    /// What the anchor states stays: a log that contradicts it still does.
+    pub fn sign_anchor_again(&self) -> Result<(), AuditError> {
+        match self.file(OFlags::RDONLY) {
+            Ok(file) => {
+                lock(&file, FlockOperation::LockExclusive)?;
+                self.anchor.sign_again()
+            }
+            // The log was removed. The anchor tells so, as long as its signature is valid.
+            Err(Errno::NOENT) => self.anchor.sign_again(),
+            Err(error) => Err(io("opened", error)),
+        }
     }
 
     /// Reads and verifies the whole chain and returns the selected entries. `stored_anchors` maps

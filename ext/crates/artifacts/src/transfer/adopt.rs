@@ -10,8 +10,7 @@ use super::import::{
 };
 use super::members::MemberSet;
 use crate::attestation::{
-    ATTESTATION_PATH, AttestationError, HostKey, MANIFEST_PATH, SignatureStatus, TrustedKeys,
-    countersigned,
+    ATTESTATION_PATH, AttestationError, HostKey, MANIFEST_PATH, SignatureStatus, countersigned,
 };
 use crate::bundle::{BundleError, Staging};
 use crate::canonical::OverLimit;
@@ -98,10 +97,7 @@ pub fn adopt<E: std::error::Error + 'static>(
     key: &HostKey,
     check: impl FnOnce(&Dir, &Verification) -> Result<(), E>,
 ) -> Result<Imported, AdoptError<E>> {
-    let trusted = TrustedKeys {
-        host: Some(key.public_half()),
-        known: Vec::new(),
-    };
+    let trusted = key.trusted(Vec::new());
     let mut staging = staged(
         store,
         members,

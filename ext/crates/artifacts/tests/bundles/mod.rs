@@ -170,7 +170,7 @@ impl Host {
     }
     pub fn trusted(&self) -> TrustedKeys {
         TrustedKeys {
-            host: Some(self.key.public_half()),
+            host: vec![self.key.public_half()],
             known: Vec::new(),
         }
     }

@@ -54,7 +54,7 @@ impl Site {
     }
     pub fn trusted(&self) -> TrustedKeys {
         TrustedKeys {
-            host: Some(self.key.public_half()),
+            host: vec![self.key.public_half()],
             known: Vec::new(),
         }
     }

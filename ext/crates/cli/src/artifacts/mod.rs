@@ -90,14 +90,14 @@ fn options(output: Output, of: &BundleArgs) -> Result<VerifyOptions, ErrorBody> 
         })
         .and_then(|dir| HostKey::load(&dir).map_err(|e| e.body()));
     let host = match loaded {
-        Ok(key) => Some(key.public_half()),
+        Ok(key) => key.public_keys(),
         Err(error) if named.is_some() => return Err(error),
         Err(error) => {
             output.note(&format!(
                 "note: this host has no key to compare signatures with: {}; set the state directory with --state",
                 error.message
             ));
-            None
+            Vec::new()
         }
     };
     Ok(VerifyOptions {
@@ -166,7 +166,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
     let options = options(output, &args.of)?;
     // Without any key no signature can count as trusted, so only an invalid signature stops this
     // preflight. An apply on this host would fail, because it needs the key.
-    let signatures = if options.trusted.host.is_some() || !options.trusted.known.is_empty() {
+    let signatures = if !options.trusted.host.is_empty() || !options.trusted.known.is_empty() {
         SignatureRule::Trusted
     } else {
         SignatureRule::Any

@@ -10,7 +10,7 @@ use crate::{Settings, cancel};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use wp_codebox_artifacts::{
-    BundleRow, Dir, HostKey, Store, StoredBundle, TrustedKeys, VerifyOptions, verify_bundle,
+    BundleRow, Dir, HostKey, Store, StoredBundle, VerifyOptions, verify_bundle,
 };
 use wp_codebox_contracts::{
     CancelDetails, ErrorBody, ErrorCode, Limits, RunId, RunList, RunMode, RunRequest, RunStatus,
@@ -323,10 +323,7 @@ impl Host for Machine {
         let (root, bundle) = self.bundle(run)?;
         let key = HostKey::load(&root).map_err(|e| e.body())?;
         let options = VerifyOptions {
-            trusted: TrustedKeys {
-                host: Some(key.public_half()),
-                known: Vec::new(),
-            },
+            trusted: key.trusted(Vec::new()),
         };
         let mut verification = json!(verify_bundle(&bundle.directory, &options));
         // Do not show a path of this machine to a caller.

@@ -324,7 +324,7 @@ fn fetched_result_is_stored_like_a_bundle_of_the_submitting_host() {
         approved_files: vec!["/workspace/demo/new.txt".to_owned()],
         manifest_sha256: Some(Sha256Hex::new(artifacts.manifest_sha256).unwrap()),
         trusted: TrustedKeys {
-            host: Some(cluster.submitter.key.public_half()),
+            host: vec![cluster.submitter.key.public_half()],
             known: Vec::new(),
         },
         ..PreflightRequest::default()

@@ -43,7 +43,7 @@ fn sample() -> Sample {
     let key = key();
     let envelope = make_envelope(&key, &manifest, &hashes, &isolation()).unwrap();
     let trusted = TrustedKeys {
-        host: Some(key.public_half()),
+        host: vec![key.public_half()],
         known: Vec::new(),
     };
     Sample {
@@ -68,7 +68,7 @@ fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
 fn signature_status_states_whether_its_key_is_of_this_host_known_or_unknown() {
     let mut s = sample();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
-    let own = s.trusted.host.take().map(|key| key.key_id());
+    let own = s.trusted.host.pop().map(|key| key.key_id());
     s.trusted.known = vec![sha256(b"the key of another host")];
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
     s.trusted.known.extend(own);
@@ -148,7 +148,7 @@ fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
         "sig": BASE64.encode(key.sign(&pre_authentication_encoding(PAYLOAD_TYPE, &payload))),
         "publicKey": public.to_base64(),
     });
-    s.trusted.host = Some(public);
+    s.trusted.host = vec![public];
     s
 }
 
@@ -321,7 +321,7 @@ fn browser_attestation_with_the_plain_predicate_type_or_without_the_manifest_has
         s.manifest["origin"] = json!("browser");
         let key = key();
         s.envelope = make_envelope(&key, &s.manifest, &s.hashes, &isolation()).unwrap();
-        s.trusted.host = Some(key.public_half());
+        s.trusted.host = vec![key.public_half()];
         (s, key)
     };
     let (s, _) = made();
@@ -365,7 +365,7 @@ fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_if_both_signature
     s.envelope = countersigned(bytes.as_bytes(), &host).unwrap();
     // The key of the second signature is not trusted yet, so the status is the same as before.
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
-    s.trusted.host = Some(host.public_half());
+    s.trusted.host = vec![host.public_half()];
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
     let report = check_envelope(
         s.envelope.to_string().as_bytes(),
@@ -379,7 +379,10 @@ fn countersignature_of_a_trusted_host_makes_the_bundle_trusted_if_both_signature
         let id = s.envelope["signatures"][row]["keyid"].as_str().unwrap();
         let known = vec![Sha256Hex::new(id).unwrap()];
         let mut other = sample_like(&s);
-        other.trusted = TrustedKeys { host: None, known };
+        other.trusted = TrustedKeys {
+            host: Vec::new(),
+            known,
+        };
         assert_eq!(judge(&other), Ok(SignatureStatus::SignedByKnown), "{row}");
     }
     for row in 0..2 {

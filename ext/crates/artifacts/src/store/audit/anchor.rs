@@ -8,7 +8,7 @@
 
 use super::chain::Tail;
 use super::error::{AuditError, io};
-use crate::attestation::{HostKey, KeyError};
+use crate::attestation::{HostKey, KeyError, PublicKey};
 use crate::dirfd::{Dir, ReadOutcome, write_all};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -84,17 +84,19 @@ pub(super) struct AnchorFile {
     site: SiteId,
 }
 
-/// The two anchors with which a log is compared: the one in the anchor file, and the newest one
-/// that the caller stored for this host.
+/// The anchors with which a log is compared: the one in the anchor file, and the newest ones that
+/// the caller stored for this host.
 #[derive(Debug)]
 pub(super) struct Anchors {
-    key: Option<HostKey>,
+    /// Keys of this host; empty if it has none yet.
+    keys: Vec<PublicKey>,
     site: SiteId,
     /// Anchor in the anchor file. `None`: no file exists. `Some(None)`: the file has no valid
     /// anchor.
     file: Option<Option<AuditAnchor>>,
-    /// Anchor that the caller stored. `None`: the caller has none. `Some(None)`: it is malformed.
-    stored: Option<Option<AuditAnchor>>,
+    /// Anchors that the caller stored and that a key of this host signed, at most one for each key.
+    /// `None`: malformed.
+    stored: Vec<Option<AuditAnchor>>,
 }
 
 impl AnchorFile {
@@ -129,12 +131,14 @@ impl AnchorFile {
             Err(Errno::NOENT) => None,
             Err(error) => return Err(io("read", error)),
         };
-        let stored = key
-            .as_ref()
-            .and_then(|key| stored_anchors.get(key.public_half().key_id().as_str()))
-            .map(|anchor| serde_json::from_value(anchor.clone()).ok());
+        let keys = key.as_ref().map(HostKey::public_keys).unwrap_or_default();
+        let stored = keys
+            .iter()
+            .filter_map(|key| stored_anchors.get(key.key_id().as_str()))
+            .map(|anchor| serde_json::from_value(anchor.clone()).ok())
+            .collect();
         Ok(Anchors {
-            key,
+            keys,
             site: self.site.clone(),
             file,
             stored,
@@ -164,6 +168,27 @@ impl AnchorFile {
     /// Syncs the directory, which makes the rename durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
         fs::fsync(&self.directory)
+    }
+
+    /// Signs the anchor in the file with the present key of the host. An anchor without a valid
+    /// signature stays as it is.
+    pub(super) fn sign_again(&self) -> Result<(), AuditError> {
+        let anchors = self.read(&Map::new())?;
+        let valid = |anchor: &AuditAnchor| anchors.signed(anchor);
+        let Some(anchor) = anchors
+            .file
+            .as_ref()
+            .and_then(|a| a.as_ref().filter(|a| valid(a)))
+        else {
+            return Ok(());
+        };
+        let tail = Tail {
+            seq: anchor.seq,
+            hash: anchor.head.clone(),
+        };
+        let signed = self.sign(&self.key()?, &tail, anchor.problem.clone());
+        let written = self.write(&signed).and_then(|()| self.sync());
+        written.map_err(|e| io("written", e))
     }
 
     /// Creates the signed anchor of a log that ends with `tail`.
@@ -209,9 +234,9 @@ impl Anchors {
     /// Returns the sequence numbers in the anchors. [`Extent::hashes`] must have the hashes of
     /// these records.
     pub(super) fn points(&self) -> Vec<u64> {
-        [&self.file, &self.stored]
-            .into_iter()
-            .flatten()
+        self.file
+            .iter()
+            .chain(&self.stored)
             .flatten()
             .map(|anchor| anchor.seq)
             .collect()
@@ -234,10 +259,8 @@ impl Anchors {
                 (count > 1).then_some(Mismatch::Unanchored { count })
             }),
         };
-        file.or_else(|| match &self.stored {
-            None => None,
-            Some(found) => self.judge(found.as_ref(), log, |_| None),
-        })
+        let mut stored = self.stored.iter();
+        file.or_else(|| stored.find_map(|found| self.judge(found.as_ref(), log, |_| None)))
     }
 
     fn judge(
@@ -257,10 +280,7 @@ impl Anchors {
 
     fn signed(&self, anchor: &AuditAnchor) -> bool {
         let signature = BASE64.decode(&anchor.signature).unwrap_or_default();
-        anchor.site == self.site
-            && self
-                .key
-                .as_ref()
-                .is_some_and(|key| key.public_half().verifies(&anchor.message(), &signature))
+        let verifies = |key: &PublicKey| key.verifies(&anchor.message(), &signature);
+        anchor.site == self.site && self.keys.iter().any(verifies)
     }
 }

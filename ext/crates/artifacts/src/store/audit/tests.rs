@@ -597,3 +597,52 @@ fn operations_are_listed_newest_page_first_and_without_the_starts_of_ended_opera
     assert_eq!(listed(7, 9), (vec![3, 5], true));
     assert_eq!(listed(5, 9), (vec![3], true));
 }
+
+#[test]
+fn rotation_of_the_host_key_keeps_the_log_valid_and_a_cut_of_it_known() {
+    let key_id = |anchor: &AuditAnchor| {
+        let anchor = serde_json::to_value(anchor).unwrap();
+        anchor["key_id"].as_str().unwrap().to_owned()
+    };
+    let log = Log::with(2);
+    let state = Dir::open(log.dir.path()).unwrap();
+    let first = log.append_with(&json!({"n": 3}), &Map::new()).anchor;
+    let kept = Map::from_iter([(key_id(&first), serde_json::to_value(&first).unwrap())]);
+    let old = crate::attestation::HostKey::rotate(&state).unwrap().old;
+    let retired = log.dir.path().join(format!("keys/{}.pub", old.key_id()));
+    // The old anchor counts because the old public key is still there, and only then.
+    assert_eq!(log.problem(&kept), None);
+    let public = std::fs::read(&retired).unwrap();
+    std::fs::remove_file(&retired).unwrap();
+    assert!(log.problem(&kept).unwrap().contains("no valid signature"));
+    std::fs::write(&retired, public).unwrap();
+    log.log.sign_anchor_again().unwrap();
+    let text = std::fs::read_to_string(log.anchor()).unwrap();
+    assert!(!text.contains(old.key_id().as_str()), "{text}");
+    assert_eq!(log.problem(&kept), None);
+    // The anchor that the caller stored under the old key still shows removed records.
+    let whole = log.text();
+    log.cut(1);
+    std::fs::remove_file(log.anchor()).unwrap();
+    assert!(log.problem(&kept).unwrap().contains("missing"));
+    std::fs::write(log.path(), whole).unwrap();
+    let next = log.append_with(&json!({"n": 4}), &kept).anchor;
+    assert_ne!(key_id(&next), key_id(&first));
+}
+
+#[test]
+fn anchor_that_a_cut_log_contradicts_still_does_after_it_was_signed_again() {
+    let log = Log::with(3);
+    let state = Dir::open(log.dir.path()).unwrap();
+    crate::attestation::HostKey::rotate(&state).unwrap();
+    log.cut(1);
+    log.log.sign_anchor_again().unwrap();
+    let problem = log.problem(&Map::new()).unwrap();
+    assert!(problem.contains("1 record was removed"), "{problem}");
+    // An anchor with a wrong signature is not signed.
+    let text = std::fs::read_to_string(log.anchor()).unwrap();
+    std::fs::write(log.anchor(), text.replace("\"seq\":3", "\"seq\":2")).unwrap();
+    log.log.sign_anchor_again().unwrap();
+    let problem = log.problem(&Map::new()).unwrap();
+    assert!(problem.contains("no valid signature"), "{problem}");
+}

@@ -138,8 +138,8 @@ fn open(
     let reference = reference.map(String::as_str).unwrap_or_default();
     let found = Store::open(&state, site)?.resolve(reference)?;
     let host = match HostKey::load(&state) {
-        Ok(key) => Some(key.public_half()),
-        Err(KeyError::Missing) => None,
+        Ok(key) => key.public_keys(),
+        Err(KeyError::Missing) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     let run_id = found.row.run_id;
