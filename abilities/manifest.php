@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '84fa6d5c3952dfe63ba5c41cc9e59b495df5b1b660e8924910b68968b0b682fe',
+	'contract_digest' => '26c6fb42d1b24098451001137ef9a205b5b7452fe194e86d0f59cb42feffc37c',
 ];

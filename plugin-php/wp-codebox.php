@@ -22,6 +22,9 @@ defined( 'ABSPATH' ) || exit;
 
 const VERSION = '0.1.0';
 
+/** Format of the plugin's options. Every change of an option that an earlier version of the plugin would misread raises it. */
+const FORMAT = 1;
+
 if ( PHP_VERSION_ID < 80200 ) {
 	add_action(
 		'admin_notices',
@@ -30,6 +33,26 @@ if ( PHP_VERSION_ID < 80200 ) {
 				'<div class="notice notice-error"><p>%s</p></div>',
 				/* translators: %s: PHP version in use. */
 				esc_html( sprintf( __( 'Codebox needs PHP 8.2 or newer; this site runs PHP %s.', 'codebox' ), PHP_VERSION ) )
+			);
+		}
+	);
+	return;
+}
+
+// Without the option the format is 1.
+$wp_codebox_format = (int) get_site_option( 'wp_codebox_format', 1 );
+if ( $wp_codebox_format > FORMAT ) {
+	add_action(
+		'init',
+		static function () use ( $wp_codebox_format ): void {
+			/* translators: 1: format of the options, 2: newest format that the plugin reads, 3: version of the plugin. */
+			$refusal = sprintf( __( 'Codebox does nothing: its options have the format %1$d, and this version reads formats up to %2$d. Install a version of Codebox newer than %3$s.', 'codebox' ), $wp_codebox_format, FORMAT, VERSION );
+			if ( defined( 'WP_CLI' ) && \WP_CLI ) {
+				\WP_CLI::warning( $refusal );
+			}
+			add_action(
+				is_multisite() ? 'network_admin_notices' : 'admin_notices',
+				static fn() => printf( '<div class="notice notice-error"><p>%s</p></div>', esc_html( $refusal ) )
 			);
 		}
 	);

@@ -7,11 +7,14 @@
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
+use rustix::fd::AsFd;
 use rustix::fs::fstat;
 use rustix::process::{getegid, geteuid};
 use serde_json::{Map, Value};
 use std::path::Path;
-use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys, VerifyOptions};
+use wp_codebox_artifacts::{
+    Dir, HostKey, KeyError, StateVersionError, TrustedKeys, VerifyOptions, check_state_version,
+};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
 /// Reason why the state directory cannot be used.
@@ -32,14 +35,18 @@ pub(crate) enum StateError {
         "the mode of the state directory gives permissions to its group or to others; run `chmod 0700` on it"
     )]
     TooOpen,
+    /// A newer program wrote the directory, or its version cannot be read.
+    #[error(transparent)]
+    Version(#[from] StateVersionError),
 }
 
 impl From<StateError> for ErrorBody {
     fn from(error: StateError) -> Self {
         let code = match error {
-            StateError::Open { .. } | StateError::Foreign { .. } | StateError::TooOpen => {
-                ErrorCode::StateDirInvalid
-            }
+            StateError::Open { .. }
+            | StateError::Foreign { .. }
+            | StateError::TooOpen
+            | StateError::Version(_) => ErrorCode::StateDirInvalid,
         };
         ErrorBody::new(code, error.to_string())
     }
@@ -69,6 +76,7 @@ impl State {
         if stat.st_mode & 0o077 != 0 {
             return Err(StateError::TooOpen);
         }
+        check_state_version(directory.as_fd())?;
         Ok(Self {
             directory,
             owner: (stat.st_uid, stat.st_gid),

@@ -74,6 +74,11 @@ final class Plugin {
 		$capabilities = new Capabilities();
 		$registrar    = new Registrar( $root . '/abilities', $schemas, $capabilities, $services );
 
+		$state_format = static fn(): bool => add_site_option( 'wp_codebox_format', FORMAT );
+		register_activation_hook( $this->file, $state_format );
+		// After an update from a version that stated none.
+		add_action( 'admin_init', static fn() => false === get_site_option( 'wp_codebox_format' ) && $state_format(), 10, 0 );
+
 		self::$schemas   = $schemas;
 		self::$registrar = $registrar;
 		self::$facts     = new RuntimeFacts( $registrar, $schemas, $gate, $manifest['contract_digest'], static fn(): bool => $services()->browser->available() );

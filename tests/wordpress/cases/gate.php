@@ -197,6 +197,23 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'the plugin does nothing with options of a newer format, and says so',
+		static function () use ( $t ): void {
+			$look = [ 'eval', 'do_action( "admin_notices" ); do_action( "activate_wp-codebox/wp-codebox.php" ); echo class_exists( "WPCodebox\Plugin", false ) ? "booted" : "idle", " ", get_option( "wp_codebox_format" );' ];
+			$t->same( 'booted 1', substr( $t->wp( $look )[1], -8 ), 'positive control, and activation states the format' );
+			update_site_option( 'wp_codebox_format', 2 );
+			try {
+				[ $code, $out, $err ] = $t->wp( $look );
+				$t->same( [ 0, 'idle 2' ], [ $code, substr( $out, -6 ) ] );
+				$t->contains( 'its options have the format 2, and this version reads formats up to 1. Install a version of Codebox newer than 0.1.0.', $out );
+				$t->contains( 'Warning: Codebox does nothing', $err );
+				$t->same( 1, $t->wp( [ 'codebox', 'commands' ] )[0] );
+			} finally {
+				delete_site_option( 'wp_codebox_format' );
+			}
+		}
+	);
+	$t->test(
 		'uninstalling deletes the settings of the plugin',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_default_agent', 'x' );

@@ -95,8 +95,15 @@ fn read_record(
     let damaged = || unusable(id, "a JSON file of it is damaged; restore it from a backup");
     let version: Version = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
     if version.schema != SCHEMA {
-        let why = "it has the format of another version of this program; use that version";
-        return Err(unusable(id, why));
+        let family = SCHEMA.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = version.schema.strip_prefix(family);
+        return Err(match number.and_then(|number| number.parse::<u32>().ok()) {
+            Some(_) => unusable(
+                id,
+                "its format is newer; use the newer wp-codebox that wrote it",
+            ),
+            None => damaged(),
+        });
     }
     let record: Record = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
     match record.id == *id {

@@ -84,7 +84,8 @@ pub use snapshot::{
 };
 pub use store::{
     Appended, AuditAnchor, AuditEntry, AuditError, AuditExcerpt, AuditLog, AuditOperations,
-    AuditReading, AuditWindow, BundleRow, Discarded, Store, StoreError, StoredBundle, VerifiedLog,
+    AuditReading, AuditWindow, BundleRow, Discarded, StateVersionError, Store, StoreError,
+    StoredBundle, VerifiedLog, check_state_version, write_state_version,
 };
 pub use transfer::{
     AdoptError, ArchiveError, ArchiveReport, DownloadError, ImportError, ImportRules, ImportStatus,

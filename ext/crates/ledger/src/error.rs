@@ -122,10 +122,20 @@ pub enum LedgerError {
         #[source]
         source: AnchorError,
     },
-    /// The file is no ledger of this program.
+    /// A newer program wrote the database.
     #[error(
-        "{path} is not a ledger of this version of the program: {why}; restore the ledger from a backup"
+        "{path} has the version {found}, and this program reads the version {known}; use the newer wp-codebox that wrote it"
     )]
+    Newer {
+        /// Path of the database.
+        path: String,
+        /// Version of the database.
+        found: i32,
+        /// Version that this program reads.
+        known: i32,
+    },
+    /// The file is no ledger of this program.
+    #[error("{path} is not a ledger: {why}; restore the ledger from a backup")]
     NotLedger {
         /// Path of the database.
         path: String,
@@ -226,7 +236,8 @@ impl LedgerError {
             Self::Files(error) => error.code(),
             Self::Anchor(error) => error.code(),
             Self::NotLedger { .. } | Self::Damaged { .. } => ErrorCode::LedgerDamaged,
-            Self::Unanchored { .. }
+            Self::Newer { .. }
+            | Self::Unanchored { .. }
             | Self::Database { .. }
             | Self::Busy { .. }
             | Self::Random { .. }

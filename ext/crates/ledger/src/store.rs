@@ -168,8 +168,15 @@ pub(crate) fn identify(connection: &Connection, path: &Path) -> Result<Found, Le
     if application != APPLICATION {
         return Err(other("it is the database of another program"));
     }
-    if version != VERSION {
-        return Err(other("its format has another version"));
+    if version > VERSION {
+        return Err(LedgerError::Newer {
+            path: path.display().to_string(),
+            found: version,
+            known: VERSION,
+        });
+    }
+    if version < VERSION {
+        return Err(other("its version is not one that a ledger has had"));
     }
     let is_ours = rows
         .iter()

@@ -360,7 +360,7 @@ fn database_that_is_not_sqlite_or_has_another_schema_is_refused() {
     );
     assert!(other.to_string().contains("another program"), "{other}");
     for change in [
-        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 0",
         "CREATE TRIGGER more AFTER INSERT ON entries BEGIN DELETE FROM ledger; END",
         "CREATE VIEW more AS SELECT * FROM entries",
         "DROP INDEX entries_once",
@@ -375,6 +375,16 @@ fn database_that_is_not_sqlite_or_has_another_schema_is_refused() {
             "{change}: {error}"
         );
     }
+    let bench = six();
+    let connection = Connection::open(&bench.files.database).unwrap();
+    connection.execute_batch("PRAGMA user_version = 2").unwrap();
+    drop(connection);
+    let newer = bench.refusal();
+    assert_eq!(newer.code(), ErrorCode::LedgerUnavailable, "{newer}");
+    assert!(
+        newer.to_string().contains("use the newer wp-codebox"),
+        "{newer}"
+    );
 }
 
 #[test]

@@ -116,6 +116,28 @@ pub(crate) fn parse<T: DeserializeOwned>(
     })
 }
 
+/// Checks the schema id that the document `name` states, such as `wp-codebox/run-result/v1`.
+pub(crate) fn check_schema(
+    name: &'static str,
+    stated: &str,
+    known: &str,
+) -> Result<(), DocumentError> {
+    let family = known.trim_end_matches(|c: char| c.is_ascii_digit());
+    let version = |id: &str| id.strip_prefix(family).and_then(|v| v.parse::<u64>().ok());
+    match (version(stated), version(known)) {
+        (Some(found), Some(newest)) if found > newest => Err(DocumentError::Newer {
+            name,
+            found,
+            newest,
+        }),
+        _ if stated == known => Ok(()),
+        _ => Err(DocumentError::Damaged {
+            name,
+            why: "it states the schema of another document".to_owned(),
+        }),
+    }
+}
+
 /// Returns whether a directory exists. Only `ENOENT` means that it does not.
 pub(crate) fn directory_exists(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {

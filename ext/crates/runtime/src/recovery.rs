@@ -1,14 +1,15 @@
 //! Data left by a dead run: its result, its own bundle, or its recovery bundle.
 
-use crate::document::{DocumentError, parse, read_document};
+use crate::document::{DocumentError, check_schema, parse, read_document};
 use crate::run_dir::{RECOVERY_BUNDLE, RESULT_FILE};
 use crate::{StateDir, event_log, held};
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoreError, StoredBundle};
-use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
+use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId, schema_id};
 
 /// Maximum size of a run's `result.json` in bytes.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
@@ -95,8 +96,17 @@ pub(crate) fn store(state: &StateDir, site: &SiteId) -> Result<Store, DocumentEr
 
 /// Returns the run's `result.json`; `None` if it does not exist.
 pub(crate) fn result<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, DocumentError> {
-    let bytes = read_document(path, RESULT_FILE, LARGEST_RESULT)?;
-    bytes.map(|bytes| parse(RESULT_FILE, &bytes)).transpose()
+    #[derive(Deserialize)]
+    struct Stated {
+        schema: String,
+    }
+    let Some(bytes) = read_document(path, RESULT_FILE, LARGEST_RESULT)? else {
+        return Ok(None);
+    };
+    // The schema comes first: the other members of a newer document may be unknown.
+    let Stated { schema } = parse(RESULT_FILE, &bytes)?;
+    check_schema(RESULT_FILE, &schema, schema_id::RUN_RESULT)?;
+    parse(RESULT_FILE, &bytes).map(Some)
 }
 
 /// Returns the bundle in the artifacts directory that carries this run's id. A signed bundle is the

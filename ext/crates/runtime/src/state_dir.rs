@@ -4,6 +4,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::{Gid, Uid};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::{StateVersionError, check_state_version, write_state_version};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 
 /// User id and group id that own the state directory.
@@ -56,6 +57,14 @@ pub enum StateDirError {
         /// Permission bits of the directory.
         mode: u32,
     },
+    /// A newer program wrote the directory, or its version cannot be read.
+    #[error("{path}: {source}")]
+    Version {
+        /// Path of the state directory.
+        path: PathBuf,
+        /// What is wrong with the version.
+        source: StateVersionError,
+    },
     /// A root process could not switch to the owner's user id.
     #[error(
         "this process, which runs as root, cannot become uid {owner}, the owner of the state directory"
@@ -100,6 +109,7 @@ impl StateDirError {
             StateDirError::TooOpen { path, .. } => {
                 body(self.to_string()).hint(format!("chmod 0700 {}", path.display()))
             }
+            StateDirError::Version { .. } => body(self.to_string()),
             StateDirError::BecomeOwner { source, .. } => body(format!("{self}: {source}")),
             StateDirError::Create { source, .. } => body(format!("{self}: {source}"))
                 .hint("check free space and that the file system is not mounted read-only"),
@@ -152,6 +162,10 @@ impl StateDir {
                 mode,
             });
         }
+        check_state_version(fd.as_fd()).map_err(|source| StateDirError::Version {
+            path: path.to_owned(),
+            source,
+        })?;
         Ok(Self {
             path: path.to_owned(),
             fd,
@@ -226,8 +240,11 @@ impl StateDir {
     }
 
     /// Returns the path of the directory `names` (one name a level) in the state directory, after
-    /// creating missing levels with mode 0700.
+    /// creating missing levels with mode 0700. Also states the version of the state directory.
     pub fn ensure(&self, names: &[&str]) -> Result<PathBuf, StateDirError> {
+        // A directory without a version has version 1. So a disk that is full for the file, but not
+        // for the work of the caller, is no error.
+        let _ = write_state_version(self.fd.as_fd());
         let mut at = self.path.clone();
         for name in names {
             at.push(name);
@@ -324,6 +341,15 @@ mod tests {
             fs::metadata(&site).unwrap().permissions().mode() & 0o777,
             0o700
         );
-        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(path.join("version")).unwrap(), "1\n");
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
+        fs::write(path.join("version"), "2\n").unwrap();
+        let error = StateDir::open(&path).unwrap_err().body();
+        assert_eq!(error.code, ErrorCode::StateDirInvalid);
+        assert!(
+            error.message.contains("use the newer wp-codebox"),
+            "{}",
+            error.message
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Error type of the git branch adapter and its mapping to error codes.
 
 use serde_json::json;
+use std::path::PathBuf;
 use wp_codebox_artifacts::Conflict;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -81,6 +82,14 @@ pub(super) enum GitBranchError {
         /// First line of git's error message, or the reason why its output was not used.
         why: String,
     },
+    /// The record of the commits that this site made on the branch is damaged.
+    #[error(
+        "the record {file:?} of the commits that this site made on the branch is damaged; restore it from a backup, or delete it together with the branch"
+    )]
+    Record {
+        /// Path of the record in the state directory.
+        file: PathBuf,
+    },
     /// A file in the state directory cannot be read or written.
     #[error(
         "a temporary file of the commit, in the state directory, cannot be read or written: {source}; check permissions and free space there"
@@ -104,6 +113,7 @@ impl GitBranchError {
             }
             Self::Conflict { .. } => ErrorCode::ApplyConflict,
             Self::Nothing => ErrorCode::ApprovedFilesInvalid,
+            Self::Record { .. } => ErrorCode::StateDirInvalid,
             Self::Git { .. } | Self::Work { .. } => ErrorCode::GitFailed,
         }
     }

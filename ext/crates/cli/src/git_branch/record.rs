@@ -50,8 +50,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads the record; it is empty if this site made no commit on the branch, or if the file is
-    /// damaged.
+    /// Reads the record; it is empty if this site made no commit on the branch.
     pub(super) fn open(
         directory: &Path,
         repository: &Path,
@@ -61,7 +60,10 @@ impl Record {
         let name = sha256(format!("{repository}\0{branch}").as_bytes());
         let file = directory.join(format!("{}.json", name.as_str()));
         let stored = match fs::read(&file) {
-            Ok(bytes) => serde_json::from_slice::<Document>(&bytes).ok(),
+            Ok(bytes) => {
+                let damaged = |_| GitBranchError::Record { file: file.clone() };
+                Some(serde_json::from_slice::<Document>(&bytes).map_err(damaged)?)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };

@@ -198,7 +198,9 @@ Examples:
   wp-codebox sandbox snapshots
   wp-codebox sandbox snapshots --of run_1f --json
 
-Exit status: 0, also when there is none. `wp-codebox gc --snapshots-max-age 7d` removes old ones.")]
+`wp-codebox gc --snapshots-max-age 7d` removes old ones.
+
+Exit status: 0, also when there is none; 1 when a snapshot cannot be read, which stays as it is.")]
 pub(crate) struct SnapshotsArgs {
     /// List only snapshots of this sandbox.
     #[arg(long, value_name = "SANDBOX")]

@@ -17,19 +17,27 @@ pub(super) fn snapshots(
     of: Option<&FoundRun>,
 ) -> Result<Value, ErrorBody> {
     let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
-    let (rows, damaged) = match of {
-        None => {
-            let unusable = shelf.unusable().into_iter().map(|(id, _)| id);
-            (shelf.list(SnapshotScope::Any), unusable.collect())
-        }
+    let (rows, unusable) = match of {
+        None => (shelf.list(SnapshotScope::Any), shelf.unusable()),
         // The list of one sandbox omits damaged snapshots: it is unknown which sandbox they are
         // from.
         Some(run) => (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new()),
     };
-    Ok(json!({
+    let (mut damaged, mut unreadable) = (Vec::new(), Vec::new());
+    for (id, error) in unusable {
+        match error {
+            SnapshotError::Invalid { .. } => damaged.push(id),
+            error => unreadable.push(error.body().with("snapshot", id)),
+        }
+    }
+    let mut document = json!({
         "schema": schema_id::SANDBOX_SNAPSHOT_LIST, "success": true,
         "total": rows.len(), "snapshots": rows, "damaged": damaged,
-    }))
+    });
+    if !unreadable.is_empty() {
+        document["unreadable"] = json!(unreadable);
+    }
+    Ok(document)
 }
 
 pub(super) fn remove(

@@ -177,14 +177,19 @@ fn is_end(event: &LifecycleEvent) -> bool {
     matches!(to, Some("expired" | "failed" | "destroying"))
 }
 
+/// Formats the causes of what a list omits.
+fn unreadable(document: &Value) -> impl Iterator<Item = String> {
+    let errors = document["unreadable"].as_array().into_iter().flatten();
+    errors.map(|error| format!("Error: {}", text(error, "message")))
+}
+
 /// Formats `sandbox/v1` or another output document of `sandbox` as human-readable lines.
 pub(super) fn lines(document: &Value) -> Vec<String> {
     if let Some(rows) = document["sandboxes"].as_array() {
         let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
         let mut lines = vec![head];
         lines.extend(rows.iter().map(one_line));
-        let unreadable = document["unreadable"].as_array().into_iter().flatten();
-        lines.extend(unreadable.map(|error| format!("Error: {}", text(error, "message"))));
+        lines.extend(unreadable(document));
         return lines;
     }
     if let Some(rows) = document["snapshots"].as_array() {
@@ -204,10 +209,11 @@ pub(super) fn lines(document: &Value) -> Vec<String> {
         let damaged = document["damaged"].as_array().into_iter().flatten();
         lines.extend(damaged.map(|id| {
             format!(
-                "{}  cannot be read; remove-snapshot removes it",
+                "{}  damaged; remove-snapshot removes it",
                 id.as_str().unwrap_or_default()
             )
         }));
+        lines.extend(unreadable(document));
         return lines;
     }
     match document["schema"].as_str() {

@@ -305,7 +305,11 @@ fn result_of_a_run_is_shown_after_the_end_of_the_run_and_never_in_lists() {
     let world = world();
     let dir = world.begin(1);
     let path = dir.path().to_owned();
-    fs::write(path.join("result.json"), r#"{"outcome":"succeeded"}"#).unwrap();
+    fs::write(
+        path.join("result.json"),
+        r#"{"schema":"wp-codebox/run-result/v1","outcome":"succeeded"}"#,
+    )
+    .unwrap();
     assert!(world.view(1).result.is_none(), "it runs");
     dir.settle(ended(Outcome::Succeeded), Scratch::Remove)
         .unwrap();

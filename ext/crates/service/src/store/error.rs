@@ -1,5 +1,6 @@
 //! Failures of the records.
 
+use rusqlite::ErrorCode as SqliteCode;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -19,7 +20,7 @@ pub(crate) enum StoreError {
     },
     /// A newer version of this program wrote the database file.
     #[error(
-        "the service's database has version {found}, but this program supports {known}; use the newer program"
+        "the service's database has the version {found}, and this program reads versions up to {known}; use the newer wp-codebox that wrote it"
     )]
     Version {
         /// Version in the file.
@@ -33,7 +34,14 @@ pub(crate) enum StoreError {
     )]
     Sqlite {
         /// Error of SQLite.
-        #[from]
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file is not a database, or its pages contradict each other.
+    #[error("the service's database is damaged: {source}; restore it from a backup")]
+    Damaged {
+        /// Error of SQLite.
+        #[source]
         source: rusqlite::Error,
     },
     /// A stored document does not parse.
@@ -47,10 +55,23 @@ pub(crate) enum StoreError {
     },
 }
 
+impl From<rusqlite::Error> for StoreError {
+    fn from(source: rusqlite::Error) -> Self {
+        match source.sqlite_error_code() {
+            Some(SqliteCode::DatabaseCorrupt | SqliteCode::NotADatabase) => {
+                Self::Damaged { source }
+            }
+            _ => Self::Sqlite { source },
+        }
+    }
+}
+
 impl From<StoreError> for ErrorBody {
     fn from(error: StoreError) -> Self {
         let code = match &error {
-            StoreError::Open { .. } | StoreError::Version { .. } => ErrorCode::StateDirInvalid,
+            StoreError::Open { .. } | StoreError::Version { .. } | StoreError::Damaged { .. } => {
+                ErrorCode::StateDirInvalid
+            }
             StoreError::Sqlite { .. } => ErrorCode::ServiceUnavailable,
             StoreError::Document { .. } => ErrorCode::Internal,
         };

@@ -105,6 +105,8 @@ fn apply(connection: &Connection, known: i64) -> StoreResult<()> {
     {
         connection.execute_batch(migration)?;
     }
-    connection.pragma_update(None, "user_version", known)?;
+    if found < known {
+        connection.pragma_update(None, "user_version", known)?;
+    }
     Ok(())
 }
