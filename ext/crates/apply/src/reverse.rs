@@ -8,6 +8,8 @@ use crate::steps::{Place, Seen, io, see, staged_name, sync_parents};
 use crate::transaction::{Transaction, write_new};
 use crate::undo::read_old;
 use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, AtFlags};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 
 impl Transaction {
@@ -90,7 +92,16 @@ impl Transaction {
             return Ok(());
         }
         let bytes = read_old(old, index, &from.sha256, &self.record.id)?;
-        write_new(place.staging.as_fd(), index, from, &bytes)
+        // Under another name first: an interrupted call would leave a part under the staged name.
+        let (staged, new) = (staged_name(index), format!("{}.new", staged_name(index)));
+        let staging = place.staging.as_fd();
+        let removed = match fs::unlinkat(staging, &*new, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(()),
+            removed => removed,
+        };
+        removed
+            .and_then(|()| write_new(staging, &new, from, &bytes))
+            .and_then(|()| fs::renameat(staging, &*new, staging, &*staged))
             .map_err(|e| io("write the old contents of", &step.path, e))
     }
 

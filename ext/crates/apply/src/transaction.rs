@@ -122,7 +122,9 @@ impl Transaction {
                     .map_err(failed("save the old contents of", &step.path))?;
             }
             if let Action::Replace { to, .. } | Action::Place { to } = &step.action {
-                let written = write_new(place.staging.as_fd(), index, to, &new.unwrap_or_default());
+                let name = staged_name(index);
+                let new = new.unwrap_or_default();
+                let written = write_new(place.staging.as_fd(), &name, to, &new);
                 written.map_err(|error| match error {
                     Errno::PERM => ApplyError::Ownership {
                         path: shown(&step.path),
@@ -322,29 +324,28 @@ fn keep_old(
     write_file(old, &staged_name(index), &bytes).map(drop)
 }
 
-/// Creates the new file or link of a step in the staging directory, with its metadata.
+/// Creates a file or link in the staging directory, with its metadata.
 pub(crate) fn write_new(
     staging: BorrowedFd<'_>,
-    index: usize,
+    name: &str,
     to: &Stored,
     bytes: &[u8],
 ) -> Result<(), Errno> {
-    let name = staged_name(index);
     match to.kind {
         Kind::File => {
-            let file = write_file(staging, &name, bytes)?;
+            let file = write_file(staging, name, bytes)?;
             to.metadata.write(&file)?;
             fs::fsync(&file)
         }
         Kind::Link => {
-            fs::symlinkat(bytes, staging, &*name)?;
-            let stat = fs::statat(staging, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+            fs::symlinkat(bytes, staging, name)?;
+            let stat = fs::statat(staging, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let (uid, gid) = (to.metadata.uid, to.metadata.gid);
             if (stat.st_uid, stat.st_gid) == (uid, gid) {
                 return Ok(());
             }
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
-            fs::chownat(staging, &*name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+            fs::chownat(staging, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
         }
     }
 }
