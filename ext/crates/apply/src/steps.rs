@@ -160,6 +160,12 @@ impl At<'_> {
             staged if is(&staged, to) => {}
             // The exchange was made before.
             staged if is(&staged, from) => return Ok(Ok(())),
+            Seen::Absent => return self.without_staged(to),
+            // An earlier call was interrupted after it had moved another program's entry here.
+            _ if is(&self.see()?, to) => {
+                self.swap()?;
+                return Ok(Err("other contents"));
+            }
             _ => return self.without_staged(to),
         }
         match self.see()? {
@@ -220,21 +226,20 @@ impl At<'_> {
 
     /// Moves the entry at the path to the staging directory.
     fn remove(&self, from: &Stored) -> Result<Outcome, ApplyError> {
-        match (self.see_staged()?, self.see()?) {
-            (Seen::Absent, Seen::Stored(seen)) if seen.is_same(from) => {}
-            (Seen::Absent, Seen::Absent) => return Ok(Err("missing")),
-            (Seen::Absent, Seen::Stored(_)) => return Ok(Err("other contents")),
-            (Seen::Absent, Seen::Directory | Seen::Special) => return Ok(Err("another type")),
-            // The staging directory has the entry already: an earlier call moved it.
-            _ => return Ok(Ok(())),
-        }
         let rename = |from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])| {
             fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
                 .map_err(|e| io("remove", self.path, e))
         };
         let here = (self.parent.as_fd(), self.name);
         let there = (self.staging, self.staged.as_bytes());
-        rename(here, there)?;
+        match (self.see_staged()?, self.see()?) {
+            (Seen::Absent, Seen::Stored(seen)) if seen.is_same(from) => rename(here, there)?,
+            (Seen::Absent, Seen::Absent) => return Ok(Err("missing")),
+            (Seen::Absent, Seen::Stored(_)) => return Ok(Err("other contents")),
+            (Seen::Absent, Seen::Directory | Seen::Special) => return Ok(Err("another type")),
+            // An earlier call moved the entry, and may have been interrupted before it looked at it.
+            _ => {}
+        }
         match self.see_staged()? {
             Seen::Stored(seen) if seen.is_same(from) => Ok(Ok(())),
             _ => {
