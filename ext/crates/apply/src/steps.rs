@@ -234,7 +234,9 @@ impl At<'_> {
         let there = (self.staging, self.staged.as_bytes());
         match (self.see_staged()?, self.see()?) {
             (Seen::Absent, Seen::Stored(seen)) if seen.is_same(from) => rename(here, there)?,
-            (Seen::Absent, Seen::Absent) => return Ok(Err("missing")),
+            // Nothing is at the path, as the step wants it. An earlier call may have moved the entry, and
+            // another program may have removed it from the staging directory.
+            (Seen::Absent, Seen::Absent) => return Ok(Ok(())),
             (Seen::Absent, Seen::Stored(_)) => return Ok(Err("other contents")),
             (Seen::Absent, Seen::Directory | Seen::Special) => return Ok(Err("another type")),
             // An earlier call moved the entry, and may have been interrupted before it looked at it.
