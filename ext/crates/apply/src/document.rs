@@ -10,6 +10,9 @@
 //! | `exchanged` | renamed from `begin.json` | all paths are exchanged; staging directories may be left |
 //! | `reverse` | renamed from `begin.json` | the exchanged paths are being put back |
 //! | `lost.json` | at the end | targets that were missing; if they come back, the rest is done there |
+//!
+//! A finished apply keeps these files, also `lost.json` if a target that was missing at its end can have a
+//! staging directory.
 
 use crate::error::ApplyError;
 use crate::path::sync;
@@ -37,32 +40,28 @@ pub(crate) enum Phase {
     Moving,
     Exchanged,
     Reversing,
-    /// The transaction ended, except in these targets, which were missing. If it `was_reversed`,
-    /// paths in them are to be put back; otherwise only staging directories can be left.
-    Lost {
-        targets: BTreeSet<usize>,
-        was_reversed: bool,
-    },
 }
 
-/// Reads the phase and the record of a transaction from its directory in the journal; `None` if no
-/// document was written yet.
-pub(crate) fn read(
-    directory: BorrowedFd<'_>,
-    id: &ApplyId,
-) -> Result<Option<(Phase, Record)>, ApplyError> {
+/// A transaction that has not ended, as its directory in the journal describes it.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub phase: Phase,
+    pub record: Record,
+    /// Missing targets for which the transaction waits; it has ended in all others. `None` if it waits
+    /// for none.
+    pub lost: Option<BTreeSet<usize>>,
+}
+
+/// Reads an open transaction from its directory in the journal; `None` if no document was written
+/// yet.
+pub(crate) fn read(directory: BorrowedFd<'_>, id: &ApplyId) -> Result<Option<Open>, ApplyError> {
     let has = |name: &str| match fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(error) => Err(io("read the journal", name.as_bytes(), error)),
     };
-    let was_reversed = has(REVERSE)?;
-    let lost = read_document(directory, LOST, id)?.map(|targets| Phase::Lost {
-        targets,
-        was_reversed,
-    });
     let (phase, record) = match read_record(directory, JOURNAL, id)? {
-        Some(record) if was_reversed => (Phase::Reversing, record),
+        Some(record) if has(REVERSE)? => (Phase::Reversing, record),
         Some(record) if has(EXCHANGED)? => (Phase::Exchanged, record),
         Some(record) => (Phase::Moving, record),
         None => match read_record(directory, BEGIN, id)? {
@@ -70,7 +69,24 @@ pub(crate) fn read(
             None => return Ok(None),
         },
     };
-    Ok(Some((lost.unwrap_or(phase), record)))
+    let lost = match phase {
+        // An exchanged apply ends in the directory of finished applies. It was interrupted before.
+        Phase::Exchanged if record.undoes.is_none() => None,
+        _ => read_lost(directory, id)?,
+    };
+    Ok(Some(Open {
+        phase,
+        record,
+        lost,
+    }))
+}
+
+/// Reads for which missing targets a transaction or finished apply waits.
+pub(crate) fn read_lost(
+    directory: BorrowedFd<'_>,
+    id: &ApplyId,
+) -> Result<Option<BTreeSet<usize>>, ApplyError> {
+    read_document(directory, LOST, id)
 }
 
 /// Reads the record of a finished transaction.
@@ -131,6 +147,13 @@ pub(crate) fn write_lost(
     targets: &BTreeSet<usize>,
 ) -> Result<(), ApplyError> {
     write_document(directory, LOST, targets)
+}
+
+/// Records that a finished apply waits for no target any more.
+pub(crate) fn remove_lost(directory: BorrowedFd<'_>) -> Result<(), ApplyError> {
+    fs::unlinkat(directory, LOST, AtFlags::empty())
+        .and_then(|()| sync(directory))
+        .map_err(|e| io("remove", LOST.as_bytes(), e))
 }
 
 /// Writes a JSON file of the journal so that a crash leaves the old file or the new one.

@@ -1,6 +1,6 @@
 //! The journal of a user: applies changes, lists them, undoes them and finishes interrupted ones.
 
-use crate::document::{Phase, read, read_finished};
+use crate::document::{read, read_finished};
 use crate::error::{ApplyError, conflicts};
 use crate::names::{LeftOut, Names};
 use crate::path::{open_dir, shown, sync};
@@ -334,8 +334,8 @@ impl Journal {
     pub(crate) fn is_open(&self, id: &ApplyId) -> bool {
         let directory = open_dir(self.open.as_fd(), id.as_str().as_bytes());
         directory.is_ok_and(|directory| match read(directory.as_fd(), id) {
-            Ok(None | Some((Phase::Lost { .. }, _))) => false,
-            Ok(Some(_)) | Err(_) => true,
+            Ok(found) => found.is_some_and(|open| open.lost.is_none()),
+            Err(_) => true,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Removes old applied changes, which can then no longer be undone.
 
-use crate::document::{Phase, read};
+use crate::document::read;
 use crate::error::ApplyError;
 use crate::journal::{Journal, names};
 use crate::path::open_dir;
@@ -113,7 +113,7 @@ impl Journal {
     fn is_lost(&self, id: &ApplyId) -> bool {
         let directory = open_dir(self.open.as_fd(), id.as_str().as_bytes());
         let found = directory.map(|directory| read(directory.as_fd(), id));
-        matches!(found, Ok(Ok(Some((Phase::Lost { .. }, _)))))
+        matches!(found, Ok(Ok(Some(open))) if open.lost.is_some())
     }
 
     /// Removes a change that [`Self::expired`] returned, or any applied change. The files that it changed stay as they are.

@@ -1,6 +1,6 @@
 //! Finishes or reverses transactions that a crash interrupted.
 
-use crate::document::{BEGIN, Phase, read, write_document, write_lost};
+use crate::document::{Phase, read, read_finished, read_lost, remove_lost, write_lost};
 use crate::error::ApplyError;
 use crate::journal::{Journal, host_paths, names};
 use crate::names::LeftOut;
@@ -9,9 +9,8 @@ use crate::record::ApplyId;
 use crate::steps::io;
 use crate::transaction::{Transaction, lock};
 use rustix::fd::AsFd;
-use rustix::fs::{self, Mode};
+use rustix::fs;
 use rustix::io::Errno;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -59,6 +58,12 @@ impl Journal {
             };
             all.push(Recovered { id, paths, error });
         }
+        for id in names(&self.done)? {
+            if let Err(error) = self.clean_returned(&id) {
+                let (paths, error) = (Vec::new(), Some(error));
+                all.push(Recovered { id, paths, error });
+            }
+        }
         Ok(all)
     }
 
@@ -70,7 +75,7 @@ impl Journal {
             Err(Errno::NOENT) => return Ok(None),
             directory => directory.map_err(|e| io("read", id.as_str().as_bytes(), e))?,
         };
-        let Some((_, record)) = read(directory.as_fd(), id)? else {
+        let Some(open) = read(directory.as_fd(), id)? else {
             // Either the process of the transaction was killed before it had written a document, or
             // it is just starting. Removing an empty directory is harmless in both cases: a starting
             // transaction then fails before it changes anything. A directory with a document that
@@ -82,31 +87,39 @@ impl Journal {
             }
             return Ok(removed.is_ok().then(Vec::new));
         };
-        let roots = match lock(&record, &record.all_targets()) {
+        let roots = match lock(&open.record, &open.record.all_targets()) {
             Err(ApplyError::Busy { .. }) => return Ok(None),
             roots => roots?,
         };
         // Read again: another process may have finished the transaction before this one locked it.
-        let (phase, record) = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
+        let open = match open_dir(self.open.as_fd(), id.as_str().as_bytes()) {
             Err(Errno::NOENT) => return Ok(None),
             _ => match read(directory.as_fd(), id)? {
                 Some(found) => found,
                 None => return Ok(None),
             },
         };
-        let paths = host_paths(&record).collect();
+        let paths = host_paths(&open.record).collect();
         let mut transaction = Transaction {
             directory,
-            record,
+            record: open.record,
             roots,
         };
-        match phase {
+        let is_back = |target: &usize| transaction.is_back(*target);
+        if open
+            .lost
+            .as_ref()
+            .is_some_and(|lost| !lost.iter().any(is_back))
+        {
+            return Ok(None);
+        }
+        match open.phase {
             Phase::Staging => {
                 transaction.remove_staging()?;
-                return self.end(&transaction).map(|()| Some(paths));
+                self.end(&transaction)?;
             }
             Phase::Moving => match transaction.execute() {
-                Ok(late) => return self.settle(&transaction, &late).map(|()| Some(paths)),
+                Ok(late) => self.settle(&transaction, &late)?,
                 Err(error) => {
                     if !transaction.must_keep(&error) {
                         self.forget(id)?;
@@ -116,31 +129,50 @@ impl Journal {
             },
             Phase::Exchanged => {
                 let late = transaction.finish()?;
-                return self.settle(&transaction, &late).map(|()| Some(paths));
+                self.settle(&transaction, &late)?;
             }
-            Phase::Reversing => transaction.reverse(&transaction.changed_targets())?,
-            Phase::Lost {
-                targets,
-                was_reversed,
-            } => {
-                let (back, lost): (BTreeSet<_>, BTreeSet<_>) =
-                    targets.into_iter().partition(|t| transaction.is_staged(*t));
-                if back.is_empty() {
-                    return Ok(None);
-                }
-                transaction.roots.retain(|target, _| back.contains(target));
-                match was_reversed {
-                    true => transaction.reverse(&back)?,
-                    false => transaction.remove_staging()?,
-                }
-                if !lost.is_empty() {
-                    write_lost(transaction.directory.as_fd(), &lost)?;
-                    return Ok(Some(paths));
-                }
+            Phase::Reversing => {
+                let targets = open.lost.unwrap_or_else(|| transaction.changed_targets());
+                transaction
+                    .roots
+                    .retain(|target, _| targets.contains(target));
+                transaction.reverse(&targets)?;
+                self.forget(id)?;
             }
         }
-        self.forget(id)?;
         Ok(Some(paths))
+    }
+
+    /// Removes the staging directories of a finished apply from targets that were missing at its end
+    /// and are back.
+    fn clean_returned(&self, id: &ApplyId) -> Result<(), ApplyError> {
+        let directory = match open_dir(self.done.as_fd(), id.as_str().as_bytes()) {
+            Err(Errno::NOENT) => return Ok(()),
+            directory => directory.map_err(|e| io("read", id.as_str().as_bytes(), e))?,
+        };
+        let Some(mut lost) = read_lost(directory.as_fd(), id)? else {
+            return Ok(());
+        };
+        let record = read_finished(directory.as_fd(), id)?;
+        let roots = match lock(&record, &lost) {
+            Err(ApplyError::Busy { .. }) => return Ok(()),
+            roots => roots?,
+        };
+        let mut transaction = Transaction {
+            directory,
+            record,
+            roots,
+        };
+        lost.retain(|target| !transaction.is_back(*target));
+        transaction.roots.retain(|target, _| !lost.contains(target));
+        if transaction.roots.is_empty() {
+            return Ok(());
+        }
+        transaction.remove_staging()?;
+        match lost.is_empty() {
+            true => remove_lost(transaction.directory.as_fd()),
+            false => write_lost(transaction.directory.as_fd(), &lost),
+        }
     }
 
     /// Records that all paths of a transaction have their new state, except those that an undo left
@@ -151,17 +183,12 @@ impl Journal {
             self.mark_recovered(record, applied, late)?;
             return self.end(transaction);
         }
-        self.finish(&record.id)?;
         let missing = transaction.missing();
-        if missing.is_empty() {
-            return Ok(());
+        if !missing.is_empty() {
+            // The finished apply keeps the document, so that no kill loses it.
+            write_lost(transaction.directory.as_fd(), &missing)?;
         }
-        let failed = |error| io("write the journal", record.id.as_str().as_bytes(), error);
-        fs::mkdirat(&self.open, record.id.as_str(), Mode::RWXU).map_err(failed)?;
-        let directory = open_dir(self.open.as_fd(), record.id.as_str().as_bytes());
-        let directory = directory.map_err(failed)?;
-        write_lost(directory.as_fd(), &missing)?;
-        write_document(directory.as_fd(), BEGIN, record)
+        self.finish(&record.id)
     }
 
     /// Removes a transaction that has ended, or lets it wait for its missing targets, which can have

@@ -45,11 +45,12 @@ impl Transaction {
             return Err(error);
         }
         sync_parents(&places, self.record.steps.iter())?;
+        // Before `lost.json` is written: afterwards recovery works only in the lost targets.
+        self.remove_staging()?;
         if lost.is_empty() {
-            return self.remove_staging();
+            return Ok(());
         }
         write_lost(self.directory.as_fd(), &lost)?;
-        self.remove_staging()?;
         Err(self.lost(&lost))
     }
 

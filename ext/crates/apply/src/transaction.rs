@@ -170,7 +170,7 @@ impl Transaction {
         for (index, root) in &self.roots {
             let failed = |error| io("create a directory in the target:", name.as_bytes(), error);
             let staging = match open_dir(root.as_fd(), name.as_bytes()) {
-                Err(Errno::NOENT) if self.is_replaced(*index, root).map_err(failed)? => continue,
+                Err(Errno::NOENT) if self.is_same(*index, root) == Some(false) => continue,
                 Err(Errno::NOENT) => fs::mkdirat(root, &*name, Mode::RWXU)
                     .and_then(|()| open_dir(root.as_fd(), name.as_bytes())),
                 staging => staging,
@@ -182,16 +182,18 @@ impl Transaction {
         Ok(places)
     }
 
-    /// Returns whether the directory at the path of a target is another one than at the beginning.
-    fn is_replaced(&self, index: usize, root: &OwnedFd) -> Result<bool, Errno> {
-        let inode = self.record.targets.get(index).and_then(|t| t.inode);
-        Ok(inode.is_some_and(|inode| fs::fstat(root).is_ok_and(|stat| stat.st_ino != inode)))
+    /// Returns whether the directory at the path of a target is the one of the beginning; `None` if
+    /// that is not known.
+    fn is_same(&self, index: usize, root: &OwnedFd) -> Option<bool> {
+        let inode = self.record.targets.get(index)?.inode?;
+        fs::fstat(root).ok().map(|stat| stat.st_ino == inode)
     }
 
-    /// Returns whether a target has a staging directory of this transaction, or the rest of one.
-    pub(crate) fn is_staged(&self, index: usize) -> bool {
+    /// Returns whether a target that was missing is back: it is the same directory, or it has a staging
+    /// directory of this transaction or the rest of one.
+    pub(crate) fn is_back(&self, index: usize) -> bool {
         let root = self.roots.get(&index);
-        root.is_some_and(|root| !self.is_unstaged(root))
+        root.is_some_and(|root| self.is_same(index, root) == Some(true) || !self.is_unstaged(root))
     }
 
     fn is_unstaged(&self, root: &OwnedFd) -> bool {
