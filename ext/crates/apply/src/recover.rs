@@ -136,7 +136,9 @@ impl Journal {
                 transaction
                     .roots
                     .retain(|target, _| targets.contains(target));
-                transaction.reverse(&targets)?;
+                transaction
+                    .reverse(&targets)
+                    .map_err(ApplyError::after_exchange)?;
                 self.forget(id)?;
             }
         }
@@ -180,15 +182,22 @@ impl Journal {
     fn settle(&self, transaction: &Transaction, late: &[LeftOut]) -> Result<(), ApplyError> {
         let record = &transaction.record;
         if let Some(applied) = &record.undoes {
-            self.mark_recovered(record, applied, late)?;
-            return self.end(transaction);
+            let marked = match self.mark_recovered(record, applied, late) {
+                // The applied change was removed as expired, so nothing lists its undone files.
+                Err(ApplyError::NotFound { .. }) => Ok(()),
+                marked => marked,
+            };
+            return marked
+                .and_then(|()| self.end(transaction))
+                .map_err(ApplyError::after_exchange);
         }
         let missing = transaction.missing();
         if !missing.is_empty() {
             // The finished apply keeps the document, so that no kill loses it.
-            write_lost(transaction.directory.as_fd(), &missing)?;
+            write_lost(transaction.directory.as_fd(), &missing)
+                .map_err(ApplyError::after_exchange)?;
         }
-        self.finish(&record.id)
+        self.finish(&record.id).map_err(ApplyError::after_exchange)
     }
 
     /// Removes a transaction that has ended, or lets it wait for its missing targets, which can have
