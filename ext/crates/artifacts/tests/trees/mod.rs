@@ -427,7 +427,8 @@ fn children(tree: &Tree, at: &[u8]) -> BTreeSet<Vec<u8>> {
 }
 
 fn is_directory(tree: &Tree, at: &[u8]) -> bool {
-    tree.get(at) == Some(&Node::Directory) || tree.keys().any(|p| is_below(p, at))
+    let mut after = tree.range([at, b"/"].concat()..);
+    tree.get(at) == Some(&Node::Directory) || after.next().is_some_and(|(p, _)| is_below(p, at))
 }
 
 fn upper_directory(root: &Path, at: &[u8], before: &Tree, after: &Tree, random: &mut Random) {
