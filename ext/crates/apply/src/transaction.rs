@@ -1,8 +1,9 @@
 //! A transaction: stages its steps beside the targets, and executes them.
 //!
-//! The exchange and the reversal only rename files, so they need no disk space. Each target has a
-//! staging directory `.wp-codebox-<id>` with mode 0700, which holds new contents before an exchange
-//! and old contents after it.
+//! The exchange and the reversal only rename files and make directories, so they need almost no disk
+//! space; a reversal copies old contents only if another program removed the staged ones. Each
+//! target has a staging directory `.wp-codebox-<id>` with mode 0700, which holds new contents before
+//! an exchange and old contents after it.
 
 use crate::document::{BEGIN, EXCHANGED, JOURNAL, begin_phase, write_document, write_file};
 use crate::error::ApplyError;
