@@ -452,6 +452,17 @@ mod tests {
         assert!(record.is_terminal() && !record.salvaged);
         assert_eq!(record.mode, RunMode::Attached);
         assert_eq!(record.summary.as_deref(), Some("why"));
+
+        // The end of such a run writes members of the present version.
+        let mut record = record;
+        record.end(Ending {
+            outcome: Outcome::Failed,
+            summary: "why".to_owned(),
+            summary_detail: None,
+            error: None,
+            bundle_id: None,
+        });
+        assert_eq!(record.version, VERSION);
     }
 
     #[test]
@@ -485,6 +496,13 @@ mod tests {
         assert!(matches!(
             RecordHead::read(temp.path()),
             Err(DocumentError::Damaged { .. })
+        ));
+        // In a newer record the same members may mean something else.
+        record.version = VERSION + 1;
+        record.write(temp.path()).unwrap();
+        assert!(matches!(
+            RecordHead::read(temp.path()),
+            Err(DocumentError::Newer { .. })
         ));
     }
 

@@ -195,6 +195,21 @@ const CASES: &[(&str, RunStatus, fn(&Path), &str)] = &[
         "from a backup",
     ),
     (
+        "result of another run",
+        RunStatus::Running,
+        |run| write_result(run, &format!("run_{}", "f".repeat(32))),
+        "from a backup",
+    ),
+    (
+        "unreadable journal beside a result",
+        RunStatus::Running,
+        |run| {
+            write_result(run, own_id(run));
+            itself(run, "events.jsonl");
+        },
+        "the limit of open files",
+    ),
+    (
         "unreadable journal",
         RunStatus::Running,
         |run| itself(run, "events.jsonl"),
@@ -217,6 +232,35 @@ const CASES: &[(&str, RunStatus, fn(&Path), &str)] = &[
     ),
 ];
 
+fn own_id(run: &Path) -> &str {
+    run.file_name().unwrap().to_str().unwrap()
+}
+
+/// Writes the result of a run, which its supervisor writes before the final record.
+fn write_result(run: &Path, id: &str) {
+    let result = serde_json::json!({
+        "schema": "wp-codebox/run-result/v1",
+        "run_id": id,
+        "outcome": "succeeded",
+        "summary": "",
+        "changed_files": [],
+        "approvable": true,
+        "checks": [],
+        "isolation": {
+            "schema": "wp-codebox/isolation-report/v1",
+            "level": "full",
+            "kernel": "",
+            "landlockAbi": 7,
+            "axes": [],
+        },
+        "cost": {"wall_ms": 0, "cpu_ms": 0, "peak_memory_bytes": 0},
+        "completion_outcome": null,
+        "agent_result": null,
+        "transcript": null,
+    });
+    fs::write(run.join("result.json"), result.to_string()).unwrap();
+}
+
 fn itself(run: &Path, name: &str) {
     let _ = fs::remove_file(run.join(name));
     std::os::unix::fs::symlink(name, run.join(name)).unwrap();
@@ -229,10 +273,13 @@ fn run_that_cannot_be_read_is_listed_with_its_cause_and_never_settled_or_removed
         world.left(n, *status);
         damage(&world.path(n));
     }
-    // Controls: the same two kinds of runs without damage.
-    let (dead, ended) = (CASES.len(), CASES.len() + 1);
+    // Controls: the same kinds of runs without damage.
+    let controls = [CASES.len(), CASES.len() + 1, CASES.len() + 2];
+    let [dead, ended, with_result] = controls;
     world.left(dead, RunStatus::Running);
     world.left(ended, RunStatus::Ended);
+    world.left(with_result, RunStatus::Running);
+    write_result(&world.path(with_result), run(with_result).as_str());
     let before: Vec<_> = (0..CASES.len()).map(|n| content(&world.path(n))).collect();
 
     let sites = std::slice::from_ref(&world.site);
@@ -247,8 +294,8 @@ fn run_that_cannot_be_read_is_listed_with_its_cause_and_never_settled_or_removed
     );
     let page = page.unwrap();
     let listed: Vec<&RunId> = page.rows.iter().map(|(run, _)| &run.run_id).collect();
-    assert_eq!(listed.len(), 2, "{listed:?}");
-    assert!(listed.contains(&&run(dead)) && listed.contains(&&run(ended)));
+    assert_eq!(listed.len(), controls.len(), "{listed:?}");
+    assert!(controls.iter().all(|n| listed.contains(&&run(*n))));
     for (n, (name, _, _, advice)) in CASES.iter().enumerate() {
         let found = find(&world.state, sites, run(n).as_str()).unwrap();
         let error = view(&world.state, &found).unwrap_err().body();
@@ -279,7 +326,7 @@ fn run_that_cannot_be_read_is_listed_with_its_cause_and_never_settled_or_removed
         assert_eq!(report.failed.len(), CASES.len());
         assert_eq!((report.settled, report.alive), (0, 0));
     }
-    assert!(!world.path(dead).exists() && !world.path(ended).exists());
+    assert!(controls.iter().all(|n| !world.path(*n).exists()));
 }
 
 #[test]
