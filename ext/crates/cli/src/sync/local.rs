@@ -178,11 +178,7 @@ impl Local {
         let digits = random.as_str().trim_start_matches("run_");
         let temporary = format!("{TEMPORARY}{digits}");
         let put = || -> std::io::Result<()> {
-            let flags =
-                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
-            // The lock shows other processes that this file is being written.
-            fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+            let fd = create_temporary(&directory, &temporary)?;
             // Keep owner and permissions of an existing file. A new file gets the owner of its
             // directory and mode 0644.
             let (owner, readers) = match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -282,6 +278,14 @@ impl Local {
     }
 }
 
+/// Creates a temporary file. Its lock shows other processes that it is being written.
+fn create_temporary(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::openat(directory, name, flags, Mode::from_raw_mode(0o600))?;
+    fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
 /// Returns whether a file has a name that [`Local::write`] gives to temporary files.
 fn is_temporary(name: &str) -> bool {
     let digits = name.strip_prefix(TEMPORARY);
@@ -367,14 +371,15 @@ mod tests {
         let local = Local::open(temp.path()).unwrap();
         let abandoned = format!("{TEMPORARY}{}", "0".repeat(32));
         let living = format!("{TEMPORARY}{}", "1".repeat(32));
-        let users = format!("{TEMPORARY}notes");
-        for name in [&abandoned, &living, &users] {
+        let shorter = format!("{TEMPORARY}{}", "2".repeat(31));
+        let other_digits = format!("{TEMPORARY}{}", "z".repeat(32));
+        for name in [&abandoned, &shorter, &other_digits] {
             std::fs::write(temp.path().join(name), "x").unwrap();
         }
-        let open = std::fs::File::open(temp.path().join(&living)).unwrap();
-        fs::flock(&open, FlockOperation::LockExclusive).unwrap();
+        let _open = create_temporary(&local.root, &living).unwrap();
         let found = local.files(10).unwrap();
-        assert_eq!(found.files.keys().collect::<Vec<_>>(), [&users]);
+        let users = found.files.keys().collect::<Vec<_>>();
+        assert_eq!(users, [&shorter, &other_digits]);
         assert!(!temp.path().join(&abandoned).exists() && temp.path().join(&living).exists());
     }
 
