@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '26c6fb42d1b24098451001137ef9a205b5b7452fe194e86d0f59cb42feffc37c',
+	'contract_digest' => '0791d5253b9a8d6aaad2bce85cfa21793e6790de8ad9f0a23c170b4ef65e128f',
 ];

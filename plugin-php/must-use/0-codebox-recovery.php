@@ -30,8 +30,8 @@ defined( 'ABSPATH' ) || exit;
 	/** Option with the link that RecoveryLink::send() mailed, and query parameter with its token. */
 	private const LINK = 'wp_codebox_recovery';
 
-	/** Autoloaded option that exists while a change is not settled (RunningChange). */
-	private const MARK = 'wp_codebox_running_change';
+	/** Autoloaded option with the marks of changes whose end is not recorded, oldest first (ChangeMarks). */
+	private const MARKS = 'wp_codebox_unrecorded_changes';
 
 	/** Query parameter of the page that HealthCheck requests to load the site as WP-Cron does. */
 	private const CRON = 'wp_codebox_cron';
@@ -41,7 +41,8 @@ defined( 'ABSPATH' ) || exit;
 		if ( isset( $_GET[ self::LINK ] ) ) {
 			$this->answer( $_GET[ self::LINK ] );
 		}
-		$mark = get_option( self::MARK );
+		$marks = get_option( self::MARKS );
+		$mark  = is_array( $marks ) ? end( $marks ) : null;
 		if ( is_array( $mark ) && class_exists( Changes::class, false ) ) {
 			$this->as_cron( (string) ( $mark['check'] ?? '' ) );
 			register_shutdown_function( fn() => $this->settle( (string) ( $mark['site'] ?? '' ) ) );
@@ -114,21 +115,21 @@ defined( 'ABSPATH' ) || exit;
 	private function mark( array $stored ): ?ChangeLock {
 		try {
 			$lock = ChangeLock::take( $stored['site'] );
-			add_option(
-				self::MARK,
-				[
-					'began' => time(),
-					'about' => [
-						'event'  => 'rollback',
-						'change' => $stored['change'],
-					] + $stored['bundle'],
-					'by'    => 'none',
-					'locks' => '',
-					'site'  => $stored['site'],
-				],
-				'',
-				true
-			);
+			// Another request may have written or removed a mark since this one read its options.
+			wp_cache_delete( 'alloptions', 'options' );
+			wp_cache_delete( 'notoptions', 'options' );
+			$marks = get_option( self::MARKS );
+			$mark  = [
+				'began'     => time(),
+				'about'     => [
+					'event'  => 'rollback',
+					'change' => $stored['change'],
+				] + $stored['bundle'],
+				'requester' => [ 'kind' => 'none' ],
+				'locks'     => '',
+				'site'      => $stored['site'],
+			];
+			update_option( self::MARKS, is_array( $marks ) ? [ ...$marks, $mark ] : [ $mark ], true );
 			return $lock;
 		} catch ( Throwable $thrown ) {
 			// phpcs:ignore WordPress.PHP.DevelopmentFunctions -- the roll back goes on without a record.

@@ -370,6 +370,17 @@ def audit_log_unwritable(site):
         os.chown(log, site.account.pw_uid, site.account.pw_gid)
 
 
+def notes(site, method):
+    """Returns the notes of the dashboard: about the recovery link (`all`), or about changes (`changes`)."""
+    return site.wp("eval", f"foreach ( WPCodebox\\Admin\\RecoveryNotes::{method}( new WPCodebox\\Settings() ) as $note ) {{ echo implode( ' ', array_filter( $note, 'is_string' ) ), \"\\n\"; }}")
+
+
+def roll_backs(site, run):
+    """Returns who rolled back which files, and with which end, from the records of the audit log."""
+    history = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"]
+    return [(row["status"], row["who"].get("login", row["who"]["kind"]), row["files"]) for row in history if row["event"] == "rollback"]
+
+
 def until_status(site, status):
     poll_until(lambda: site.request("GET", "/", None).status, lambda seen: seen == status, seconds=30, what=f"the front page does not answer {status}")
 
@@ -435,13 +446,80 @@ def test_recovery_link_works_while_audit_log_and_database_cannot_be_written(site
 
 
 def test_roll_back_by_the_link_is_recorded_when_the_audit_log_can_be_written_again(site, mails):
+    earlier, earlier_files = changed(site, "echo '<?php' > " + OTHER)
+    apply(site, earlier, earlier_files).expect(200)
     run, files, token = applied_with_link(site, mails)
     with audit_log_unwritable(site):
+        # Another record waits already.
+        roll_back(site, earlier).expect(200)
         must(post(site, token)[0] == 200, "not taken back")
         site.request("GET", "/", None).expect(200)
+        must(roll_backs(site, run) == [("success", "none", files)] and audited(site, 1) == [("apply", "success")], str(roll_backs(site, run)))
     site.request("GET", "/", None).expect(200)
-    last = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"][-1]
-    must((last["event"], last["status"], last["files"]) == ("rollback", "success", files), json.dumps(last))
+    must(audited(site, 2) == [("rollback", "success")] * 2, str(audited(site, 2)))
+    must(roll_backs(site, run) == [("success", "none", files)], str(roll_backs(site, run)))
+    must(roll_backs(site, earlier) == [("success", "admin", earlier_files)], str(roll_backs(site, earlier)))
+
+
+def test_roll_backs_restore_their_files_while_the_audit_log_cannot_be_written_and_a_later_request_records_each(site, options_of_change):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php; echo '<?php' > " + OTHER)
+    apply(site, run, files).expect(200)
+    other = changed(site, "sed -i s/hello/hullo/ sample.php")
+    with audit_log_unwritable(site):
+        apply(site, *other).expect(500, "wp_codebox_audit_failed")
+        for user, name in (("admin", OTHER), ("second", "sample.php")):
+            answer = roll_back(site, run, user, files=[name]).expect(200).json
+            must((answer["success"], answer["result"]["files"]) == (True, [name]) and "audit" not in answer, json.dumps(answer))
+            must("a later request writes the record" in answer["result"]["message"], answer["result"]["message"])
+        must(read(site) == before and not os.path.exists(path(site, OTHER)), "not restored")
+        roll_back(site, run).expect(409, "wp_codebox_apply_undone")
+        site.request("GET", "/", None).expect(200)
+        must(options_of_change() == ["wp_codebox_unrecorded_changes"], str(options_of_change()))
+        # The bundle says what was done; the log does not have it yet, and the administrator is told why.
+        expected = [("success", user, [PLUGIN + name]) for user, name in (("admin", OTHER), ("second", "sample.php"))]
+        bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
+        must(bundle["state"] == "rolled-back" and "not in the audit log yet" in bundle["history"][-1]["message"], json.dumps(bundle["history"]))
+        must(roll_backs(site, run) == expected and audited(site, 1) == [("apply", "success")], f"{roll_backs(site, run)} {audited(site, 1)}")
+        must("2 changes were taken back" in notes(site, "changes") and "Permission denied" in notes(site, "changes"), notes(site, "changes"))
+    site.request("GET", "/", None).expect(200)
+    must(roll_backs(site, run) == expected and options_of_change() == [], f"{roll_backs(site, run)} {options_of_change()}")
+    must(audited(site, 2) == [("rollback", "success")] * 2 and notes(site, "changes") == "", f"{audited(site, 2)} {notes(site, 'changes')}")
+    chain = site.ability("list-audit-records", {"per_page": 1}, method="GET").expect(200).json["chain"]
+    must(chain["valid"] is True, json.dumps(chain))
+
+
+def test_roll_back_that_finds_the_audit_log_unwritable_only_at_its_end_is_recorded_once_by_a_later_request(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    log = os.path.join(site.site_directory(), "audit.jsonl")
+    # The front page, requested after the files were restored, takes the right to write the log.
+    code = f"<?php if ( ! str_contains( (string) file_get_contents( '{path(site, 'sample.php')}' ), 'hello' ) ) {{ chmod( '{log}', 0444 ); }}"
+    with code_of(site.path("site", "wp-content", "mu-plugins", "unwritable.php"), code):
+        answer = roll_back(site, run)
+        marks = site.wp("eval", "echo base64_encode( serialize( get_option( 'wp_codebox_unrecorded_changes' ) ) );", "--skip-plugins")
+    mode = os.stat(log).st_mode & 0o777
+    os.chmod(log, 0o600)
+    must(mode == 0o444, "control: the log can be written")
+    answer = answer.expect(200).json
+    must(answer["success"] is True and "audit" not in answer and read(site) == before, json.dumps(answer))
+    for _ in range(2):
+        site.request("GET", "/", None).expect(200)
+        must(roll_backs(site, run) == [("success", "admin", files)] and audited(site, 2) == [("rollback", "started"), ("rollback", "success")], str(audited(site, 3)))
+        # As if the request had been killed after it wrote the record.
+        site.wp("eval", f"update_option( 'wp_codebox_unrecorded_changes', unserialize( base64_decode( '{marks}' ) ) );", "--skip-plugins")
+    site.request("GET", "/", None).expect(200)
+
+
+def test_wp_cli_rolls_back_while_the_audit_log_cannot_be_written_and_a_later_request_records_it(site):
+    before = read(site)
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    apply(site, run, files).expect(200)
+    with audit_log_unwritable(site):
+        must(site.wp("codebox", "artifacts", "rollback", run, "--porcelain") == "restored\n" and read(site) == before, read(site))
+    site.request("GET", "/", None).expect(200)
+    must(roll_backs(site, run) == [("success", "operator", files)], str(roll_backs(site, run)))
 
 
 def test_recovery_link_in_the_mail_is_valid_for_one_hour_and_refused_afterwards(site, mails):
@@ -587,19 +665,15 @@ def test_change_that_fails_before_plugins_load_is_taken_back_by_the_next_request
     must((bundle["state"], bundle["history"][-1]["status"]) == ("open", "failure"), json.dumps(bundle["history"]))
 
 
-def mail_note(site):
-    return site.wp("eval", "foreach ( WPCodebox\\Admin\\RecoveryNotes::all( new WPCodebox\\Settings() ) as [ $note ] ) { echo $note, \"\\n\"; }")
-
-
 def test_mail_that_cannot_be_sent_is_told_to_the_administrator_until_a_mail_was_sent(site, mails):
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     fails = "<?php add_filter( 'pre_wp_mail', static function () { do_action( 'wp_mail_failed', new WP_Error( 'no', 'Could not instantiate mail function.' ) ); return false; }, 99 );"
     with code_of(site.path("site", "wp-content", "mu-plugins", "no-mail.php"), fails):
         apply(site, run, files).expect(200)
-        must("admin@example.org (Could not instantiate mail function.)" in mail_note(site), mail_note(site))
+        must("admin@example.org (Could not instantiate mail function)." in notes(site, "all"), notes(site, "all"))
     roll_back(site, run).expect(200)
     apply(site, run, files).expect(200)
-    must(mail_note(site) == "", mail_note(site))
+    must(notes(site, "all") == "", notes(site, "all"))
     roll_back(site, run).expect(200)
 
 
@@ -640,10 +714,10 @@ def options_of_change(site):
         code.write(
             "<?php\nif ( isset( $_SERVER['HTTP_X_KILL'] ) ) {\n"
             "add_filter( 'query', static function ( $query ) { static $count = 0;\n"
-            "if ( 1 === preg_match( '/^\\s*(INSERT|UPDATE|DELETE).*(wp_codebox_running_change|_updater\\.lock)/s', $query ) && ++$count === (int) $_SERVER['HTTP_X_KILL'] ) { exec( 'kill -9 ' . getmypid() ); }\n"
+            "if ( 1 === preg_match( '/^\\s*(INSERT|UPDATE|DELETE).*(wp_codebox_unrecorded_changes|_updater\\.lock)/s', $query ) && ++$count === (int) $_SERVER['HTTP_X_KILL'] ) { exec( 'kill -9 ' . getmypid() ); }\n"
             "return $query; } );\n}\n"
         )
-    names = ("wp_codebox_running_change", "core_updater.lock", "auto_updater.lock")
+    names = ("wp_codebox_unrecorded_changes", "core_updater.lock", "auto_updater.lock")
 
     def present():
         with contextlib.closing(sqlite3.connect(f"file:{site.path('db', 'test.sqlite')}?mode=ro", uri=True)) as database:
@@ -674,7 +748,7 @@ def test_running_change_mark_and_updater_locks_of_a_killed_request_are_removed_b
         if operation == "apply" and read(site) != before:
             roll_back_when_free(site, run)
     must(number >= 7 and any(len(names) == 3 for names in left), f"control: the request is killed {number - 1} times: {left}")
-    must(all("wp_codebox_running_change" in names for names in left if names), f"locks without a mark: {left}")
+    must(all("wp_codebox_unrecorded_changes" in names for names in left if names), f"locks without a mark: {left}")
     if operation == "apply":
         roll_back_when_free(site, run)
     bundle = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json
@@ -686,11 +760,11 @@ def test_lock_of_an_update_that_began_after_a_killed_request_stays(site, options
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     # The request is killed before it takes the second lock; then an update of WordPress replaces the first lock by its own.
     must(apply(site, run, files, headers={"X-Kill": "5"}).status == 502, "control: the request is not killed")
-    must(sorted(options_of_change()) == ["core_updater.lock", "wp_codebox_running_change"], str(options_of_change()))
+    must(sorted(options_of_change()) == ["core_updater.lock", "wp_codebox_unrecorded_changes"], str(options_of_change()))
     update = "require_once ABSPATH . 'wp-admin/includes/class-wp-upgrader.php'; WP_Upgrader::release_lock( 'core_updater' ); echo (int) WP_Upgrader::create_lock( 'core_updater' );"
     must(site.wp("eval", update, "--skip-plugins") == "1", "control: no lock")
     try:
-        settled = lambda: site.request("GET", "/", None).status == 200 and "wp_codebox_running_change" not in options_of_change()
+        settled = lambda: site.request("GET", "/", None).status == 200 and "wp_codebox_unrecorded_changes" not in options_of_change()
         poll_until(settled, seconds=30, what="the change is not settled")
         must(options_of_change() == ["core_updater.lock"], str(options_of_change()))
         apply(site, run, files).expect(429, "wp_codebox_busy")

@@ -245,7 +245,8 @@
 		const result = answer.result && 'object' === typeof answer.result ? answer.result : {};
 		const health = result.health || {};
 		return notice(
-			false === answer.success ? 'warning' : 'success',
+			// Without `audit` the log could not be written; the message says so.
+			false === answer.success || ! answer.audit ? 'warning' : 'success',
 			el( 'p', {}, el( 'strong', {}, data( result.message ) ) ),
 			fileList( Array.isArray( result.files ) ? result.files : [] ),
 			...conflicts( result.conflicts ),

@@ -54,6 +54,9 @@ final class Notices {
 		foreach ( RecoveryNotes::all( $this->settings ) as [ $sentence, $fixes ] ) {
 			$this->notice( 'warning', __( 'Direct apply has no safe way back.', 'codebox' ), $sentence, $fixes );
 		}
+		foreach ( RecoveryNotes::changes() as [ $title, $sentence, $fixes ] ) {
+			$this->notice( 'error', $title, $sentence, $fixes );
+		}
 		if ( ! function_exists( 'wp_register_ability' ) ) {
 			$this->notice(
 				'warning',

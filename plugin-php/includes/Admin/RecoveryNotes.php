@@ -1,6 +1,6 @@
 <?php
 /**
- * What prevents the recovery link of direct apply.
+ * What prevents the recovery link of direct apply, and changes that were interrupted or not recorded.
  *
  * @package WPCodebox
  */
@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Admin;
 
+use WPCodebox\DirectApply\ChangeMarks;
 use WPCodebox\DirectApply\RecoveryFile;
 use WPCodebox\DirectApply\RecoveryLink;
 use WPCodebox\Sentence;
@@ -16,7 +17,10 @@ use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Finds reasons why the recovery link would not be sent, or would not work, after the next change. */
+/**
+ * Finds reasons why the recovery link would not be sent, or would not work, after the next change; and changes that are
+ * not settled, or not in the audit log.
+ */
 final class RecoveryNotes {
 
 	/**
@@ -52,6 +56,35 @@ final class RecoveryNotes {
 				[
 					__( 'Let WordPress send mail: install a mail program (sendmail) on the host, or a plugin that sends mail over SMTP.', 'codebox' ),
 					__( 'The last change can be taken back on the page Tools, Codebox.', 'codebox' ),
+				],
+			];
+		}
+		return $notes;
+	}
+
+	/**
+	 * Returns title, sentence and suggested fixes for changes that are not settled, or not in the audit log. This request
+	 * has already tried to settle and to record them.
+	 *
+	 * @return list<array{string, string, list<string>}>
+	 */
+	public static function changes(): array {
+		$notes     = [];
+		$unsettled = ChangeMarks::unsettled();
+		if ( '' !== $unsettled ) {
+			$notes[] = [ __( 'A change of files was interrupted.', 'codebox' ), $unsettled, [] ];
+		}
+		$reasons   = ChangeMarks::unwritten();
+		if ( [] !== $reasons ) {
+			$count   = count( $reasons );
+			$notes[] = [
+				__( 'The audit log of Codebox is not complete.', 'codebox' ),
+				/* translators: 1: number of changes, 2: error message. */
+				sprintf( _n( '%1$d change was taken back or interrupted, and its record could not be written: %2$s.', '%1$d changes were taken back or interrupted, and their records could not be written: %2$s.', $count, 'codebox' ), $count, rtrim( $reasons[0], '.' ) ),
+				[
+					/* translators: %s: directory. */
+					sprintf( __( 'Make the directory %s and its files writable for the user that PHP runs as, and check its free space. The next request of the site then writes what is missing.', 'codebox' ), (string) ini_get( 'wp_codebox.state_dir' ) ),
+					__( 'While the log cannot be written, changes can be taken back but not applied.', 'codebox' ),
 				],
 			];
 		}

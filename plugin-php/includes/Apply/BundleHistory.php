@@ -9,13 +9,15 @@ declare(strict_types=1);
 
 namespace WPCodebox\Apply;
 
+use WPCodebox\DirectApply\ChangeMarks;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The audit log is the only source: nothing about the state of a bundle is stored elsewhere. The extension
+ * The audit log is the only source, besides records of changes that could not be written into it yet. The extension
  * searches the last 64 MiB of the log without verifying its hash chain. If a bundle may have
  * records before that part, its `history_complete` is false; then it has no state unless a record in that part
  * determines the state.
@@ -60,7 +62,7 @@ final class BundleHistory {
 		$found   = Artifacts::auditOf( $this->site->id(), [ $run ] );
 		$whole   = self::reaches( $found, $artifact );
 		$changes = new AppliedFiles();
-		$rows    = self::rows( $found['records'], $changes );
+		$rows    = self::rows( [ ...$found['records'], ...self::missing( [ $run ] ) ], $changes );
 		$state   = $changes->state( count( ArtifactService::changed_files( $artifact ) ), $whole );
 		return ( null === $state ? [] : [ 'state' => $state ] ) + [
 			'history'          => $rows,
@@ -104,7 +106,7 @@ final class BundleHistory {
 		$runs  = array_values( array_filter( array_map( static fn( array $row ): string => (string) ( $row['run_id'] ?? '' ), $bundles ) ) );
 		$found = [] === $runs ? [ 'records' => [], 'complete' => true, 'since' => null ] : Artifacts::auditOf( $this->site->id(), $runs );
 		$of    = array_fill_keys( $runs, [] );
-		foreach ( $found['records'] as $record ) {
+		foreach ( [ ...$found['records'], ...self::missing( $runs ) ] as $record ) {
 			$run = (string) ( $record['run_id'] ?? $record['artifact_id'] );
 			if ( isset( $of[ $run ] ) ) {
 				$of[ $run ][] = $record;
@@ -120,6 +122,23 @@ final class BundleHistory {
 			}
 		}
 		return $bundles;
+	}
+
+	/**
+	 * Returns the records of runs that are not in the audit log yet, because it could not be written.
+	 *
+	 * @param list<string> $runs Run ids.
+	 * @return list<array<string, mixed>>
+	 */
+	private static function missing( array $runs ): array {
+		$records = [];
+		foreach ( ChangeMarks::missing_records() as $record ) {
+			if ( in_array( $record['run_id'], $runs, true ) ) {
+				$record['result']['message'] = Sentence::join( ' ', [ (string) ( $record['result']['message'] ?? '' ), __( 'This record is not in the audit log yet.', 'codebox' ) ] );
+				$records[] = $record;
+			}
+		}
+		return $records;
 	}
 
 	/**

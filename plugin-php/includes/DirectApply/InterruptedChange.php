@@ -18,8 +18,9 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The request that began the change did not record its end, or recorded a failure before the extension finished or
- * reversed the change. The extension's list of applied changes tells which files are changed now.
+ * The request that began the change could not write the record, or ended before, or recorded a failure before the
+ * extension finished or reversed the change. Unless the mark has the end, the extension's list of applied changes tells
+ * which files are changed now.
  */
 final class InterruptedChange {
 
@@ -31,31 +32,90 @@ final class InterruptedChange {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Writes the audit record of the end, unless the log already has it. Returns the fields `status` and `result` of the
-	 * record; null when the log had it.
+	 * Returns the fields `status` and `result` of the record of the end; null when the log has it.
 	 *
 	 * @param array<string, mixed> $mark Mark of the change: `began`, its time; `about`, audit fields `event`, `artifact_id`,
-	 *                                   `run_id`, and for a roll back `change`; `by`, kind of the requester when the
-	 *                                   recovery link made the change.
+	 *                                   `run_id`, and for a roll back `change`; `end`, fields `status` and `result` that
+	 *                                   an earlier request could not write.
 	 * @return array<string, mixed>|null
 	 */
-	public function record( array $mark ): ?array {
+	public function outcome( array $mark ): ?array {
 		[ 'about' => $about, 'began' => $began ] = $mark;
 		$records = Artifacts::auditOf( $this->site->id(), [ $about['run_id'] ] )['records'];
-		$changes = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $about['run_id'] );
 		$start   = self::start_without_end( $records, 'rollback' === $about['event'] ? [ 'rollback' ] : [ 'apply-approved', 'apply' ], $began );
-		$end     = 'rollback' === $about['event'] ? self::end_of_roll_back( $about['change'], $records, $changes, $start ) : self::end_of_apply( $records, $changes, $start, $began );
-		if ( null !== $end ) {
-			AuditTrail::append(
-				$this->site->id(),
-				[
-					'schema'    => 'wp-codebox/apply-audit/v1',
-					'requester' => [ 'kind' => $mark['by'] ?? 'recovery' ],
-					'adapter'   => DirectApply::ADAPTER,
-				] + $about + $end
-			);
+		if ( isset( $mark['end'] ) ) {
+			// The log may have the record although the attempt to write it reported an error.
+			return self::is_recorded( $about, $mark['end']['result'], $records, $start ) ? null : $mark['end'];
 		}
-		return $end;
+		$changes = array_filter( Changes::list( $this->site->id() ), static fn( array $change ): bool => ( $change['bundle']['run_id'] ?? '' ) === $about['run_id'] );
+		return 'rollback' === $about['event'] ? self::end_of_roll_back( $about['change'], $records, $changes, $start ) : self::end_of_apply( $records, $changes, $start, $began );
+	}
+
+	/**
+	 * Writes the audit record of the end.
+	 *
+	 * @param array<string, mixed> $mark Mark of the change.
+	 * @param array<string, mixed> $end  Fields `status` and `result`.
+	 */
+	public function record( array $mark, array $end ): void {
+		AuditTrail::append( $this->site->id(), self::fields( $mark, $end ) );
+	}
+
+	/**
+	 * Returns the fields of the record.
+	 *
+	 * @param array<string, mixed> $mark Mark of the change: `began`, `about`, and `requester` of a roll back.
+	 * @param array<string, mixed> $end  Fields `status` and `result`.
+	 * @return array<string, mixed>
+	 */
+	public static function fields( array $mark, array $end ): array {
+		return [
+			'schema'    => 'wp-codebox/apply-audit/v1',
+			'requester' => $mark['requester'] ?? [ 'kind' => 'recovery' ],
+			'adapter'   => DirectApply::ADAPTER,
+			'began'     => self::began( $mark ),
+		] + $mark['about'] + $end;
+	}
+
+	/**
+	 * Returns the time at which a change began, in RFC 3339, UTC.
+	 *
+	 * @param array<string, mixed> $mark Mark of the change.
+	 */
+	public static function began( array $mark ): string {
+		return gmdate( 'Y-m-d\TH:i:s\Z', $mark['began'] );
+	}
+
+	/**
+	 * Checks whether the log has the end of a change.
+	 *
+	 * @param array<string, mixed>       $about   Audit fields `event`, and for a roll back `change`.
+	 * @param array<string, mixed>       $result  Result of the change.
+	 * @param list<array<string, mixed>> $records Audit records of the run, oldest first.
+	 * @param array<string, mixed>|null  $start   Record of a start without an end.
+	 */
+	private static function is_recorded( array $about, array $result, array $records, ?array $start ): bool {
+		if ( 'rollback' === $about['event'] && [] !== ( $result['files'] ?? [] ) ) {
+			return [] === array_diff( $result['files'], self::restored( $about['change'], $records ) );
+		}
+		return isset( $result['audit_reference'] ) ? in_array( $result['audit_reference'], array_column( array_column( $records, 'result' ), 'audit_reference' ), true ) : null === $start;
+	}
+
+	/**
+	 * Returns the files of a change that the records of its roll backs name.
+	 *
+	 * @param string                     $id      Id of the change.
+	 * @param list<array<string, mixed>> $records Audit records of the run.
+	 * @return list<string>
+	 */
+	private static function restored( string $id, array $records ): array {
+		$files = [];
+		foreach ( $records as $record ) {
+			if ( 'rollback' === $record['event'] && ( $record['change'] ?? '' ) === $id ) {
+				array_push( $files, ...( $record['result']['files'] ?? [] ) );
+			}
+		}
+		return $files;
 	}
 
 	/**
@@ -107,13 +167,7 @@ final class InterruptedChange {
 			'files'  => [],
 			'undone' => [],
 		];
-		$recorded = [];
-		foreach ( $records as $record ) {
-			if ( 'rollback' === $record['event'] && ( $record['change'] ?? '' ) === $id ) {
-				array_push( $recorded, ...( $record['result']['files'] ?? [] ) );
-			}
-		}
-		$restored = array_values( array_diff( $change['undone'], $recorded ) );
+		$restored = array_values( array_diff( $change['undone'], self::restored( $id, $records ) ) );
 		if ( [] === $restored ) {
 			return null === $start ? null : self::end( 'failure', [], __( 'The rollback was interrupted before it restored a file; every file still has the contents that the change wrote.', 'codebox' ) );
 		}

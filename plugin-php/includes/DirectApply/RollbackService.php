@@ -24,7 +24,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Restores the files of the last change that this site applied from a bundle. A file that changed since is
- * listed as a conflict and left as it is.
+ * listed as a conflict and left as it is. While the audit log cannot be written, files are restored all the same, and a
+ * later request writes the record.
  */
 final class RollbackService {
 
@@ -66,30 +67,45 @@ final class RollbackService {
 				'change'      => $change['id'],
 			];
 			$files    = self::checked( $artifact, $change, array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) ) );
-			$this->audit->write( 'rollback', $record + [ 'status' => 'started' ] );
+			$this->write( $record + [ 'status' => 'started' ] );
 			$result = $running->during( [ 'event' => 'rollback' ] + $record, fn( string $check ): array => Changes::rollBack( $this->site->id(), $change['id'], $files, $this->health->options( $check ), [ OpcodeCache::class, 'drop' ] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'rollback', $record, $thrown );
 		}
 		$success = 'restored' === $result['status'];
 		$message = ChangeReport::sentence( $result );
-		$audit   = $this->audit->write(
-			'rollback',
-			$record + [
-				'status'  => $success ? 'success' : 'failure',
-				'adapter' => DirectApply::ADAPTER,
-				'result'  => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => Sentence::english( $message ) ],
-			]
-		);
-		$running->end();
+		$end     = [
+			'status' => $success ? 'success' : 'failure',
+			'result' => array_intersect_key( $result, [ 'status' => 1, 'files' => 1, 'conflicts' => 1 ] ) + [ 'message' => Sentence::english( $message ) ],
+		];
+		$audit   = $this->write( $record + [ 'adapter' => DirectApply::ADAPTER ] + $end );
+		if ( null === $audit ) {
+			$running->end_unrecorded( $this->audit->requester(), $end );
+			$message = Sentence::join( ' ', [ $message, __( 'The audit log cannot be written now, so a later request writes the record of this; make the state directory writable for its owner, and check its free space.', 'codebox' ) ] );
+		} else {
+			$running->end();
+		}
 		return [
 			'success'     => $success,
 			'schema'      => 'wp-codebox/artifact-rollback/v1',
 			'artifact_id' => $record['artifact_id'],
 			'run_id'      => $record['run_id'],
 			'result'      => $result + [ 'message' => $message ],
-			'audit'       => ArtifactService::audit_reference( $audit ),
-		];
+		] + ( null === $audit ? [] : [ 'audit' => ArtifactService::audit_reference( $audit ) ] );
+	}
+
+	/**
+	 * Appends a record to the audit log; returns null when the log cannot be written.
+	 *
+	 * @param array<string, mixed> $record Fields of the record.
+	 * @return array<string, mixed>|null Stored record with `seq` and `hash`.
+	 */
+	private function write( array $record ): ?array {
+		try {
+			return $this->audit->write( 'rollback', $record );
+		} catch ( Failure ) {
+			return null;
+		}
 	}
 
 	/**

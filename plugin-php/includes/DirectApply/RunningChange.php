@@ -23,11 +23,10 @@ defined( 'ABSPATH' ) || exit;
  * An option marks the change, and WordPress's update locks keep other changes of files out. The mark is set before the
  * locks are taken and removed after they are released. The request that makes the change also holds a file lock, which
  * the kernel releases when the request ends for any reason. A later request that finds the mark and gets the file lock
- * lets the extension finish or reverse the change, records how it ended, and removes locks and mark.
+ * lets the extension finish or reverse the change, records how it ended, and removes locks and mark. A mark whose record
+ * cannot be written stays for a later request.
  */
 final class RunningChange {
-
-	private const MARK = 'wp_codebox_running_change';
 
 	/** Lock of this request, held from the beginning of its change until `end()` or the end of this object. */
 	private ?ChangeLock $lock = null;
@@ -73,7 +72,7 @@ final class RunningChange {
 			'locks' => UpdateLocks::owner(),
 			'site'  => $this->site->id(),
 		];
-		update_option( self::MARK, $this->mark, true );
+		ChangeMarks::store( [ ...ChangeMarks::all(), $this->mark ] );
 		if ( ! UpdateLocks::take( $this->mark['locks'] ) ) {
 			$this->end();
 			throw self::busy();
@@ -93,10 +92,19 @@ final class RunningChange {
 
 	/** Ends a change whose result is in the audit log: removes locks and mark. */
 	public function end(): void {
+		$this->finish();
+	}
+
+	/**
+	 * Ends a change whose result could not be written into the audit log: removes the locks. A later request writes the
+	 * record.
+	 *
+	 * @param array<string, mixed> $requester Requester of the change.
+	 * @param array<string, mixed> $end       Fields `status` and `result` of the record.
+	 */
+	public function end_unrecorded( array $requester, array $end ): void {
 		if ( null !== $this->mark ) {
-			self::remove( $this->mark );
-			$this->mark = null;
-			$this->lock = null;
+			$this->finish( self::unrecorded( [ 'requester' => $requester ] + $this->mark, $end, '' ) );
 		}
 	}
 
@@ -105,7 +113,7 @@ final class RunningChange {
 	 * mark is an autoloaded option, so reading it is cheap.
 	 */
 	public function settle(): void {
-		if ( false === get_option( self::MARK ) ) {
+		if ( false === get_option( ChangeMarks::OPTION ) ) {
 			return;
 		}
 		try {
@@ -119,37 +127,40 @@ final class RunningChange {
 	}
 
 	/**
-	 * Settles the marked change. The caller holds the file lock, so the request that made the change has ended.
+	 * Settles the marked changes. The caller holds the file lock, so the requests that made the changes have ended.
 	 *
-	 * @return Failure|null Reason why the change is not settled; null if no marked change is left.
+	 * @return Failure|null Reason why a change is not settled; null if no marked change is left, or only the audit log
+	 *                      cannot be written.
 	 */
 	private function settle_marked(): ?Failure {
-		// Another request may have written or removed the mark since this one read its options.
-		wp_cache_delete( 'alloptions', 'options' );
-		wp_cache_delete( 'notoptions', 'options' );
-		$mark = get_option( self::MARK );
-		if ( ! is_array( $mark ) ) {
+		$marks = ChangeMarks::current();
+		if ( [] === $marks ) {
 			return null;
 		}
 		$unsettled = $this->recover();
 		if ( null !== $unsettled ) {
-			$this->tell( $mark, $unsettled );
+			$this->tell( $marks, $unsettled );
 			return $unsettled;
 		}
-		$end = null;
-		try {
-			$end = ( new InterruptedChange( $this->site ) )->record( $mark );
-		} catch ( Throwable $thrown ) {
-			// Called only to write the server's log. The files are settled, so the locks are released. The mark stays, so
-			// that a later request writes the audit record.
-			Failure::from( $thrown );
+		$change   = new InterruptedChange( $this->site );
+		$recorded = [];
+		$left     = [];
+		foreach ( $marks as $mark ) {
+			$end = null;
+			try {
+				$end = $change->outcome( $mark );
+				if ( null !== $end ) {
+					$change->record( $mark, $end );
+					$recorded[] = [ $mark, $end ];
+				}
+			} catch ( Throwable $thrown ) {
+				// The files are settled, so the locks are released. The mark stays, so that a later request writes the record.
+				$left[] = self::unrecorded( $mark, $end, Failure::from( $thrown )->getMessage() );
+			}
 			UpdateLocks::release( (string) $mark['locks'] );
-			$mark['locks'] = '';
-			update_option( self::MARK, $mark, true );
-			return null;
 		}
-		self::remove( $mark );
-		if ( null !== $end ) {
+		ChangeMarks::store( $left );
+		foreach ( $recorded as [ $mark, $end ] ) {
 			/**
 			 * Fires after the end of a change was recorded whose request had ended before.
 			 *
@@ -162,35 +173,59 @@ final class RunningChange {
 	}
 
 	/**
-	 * Tells once why a change cannot be settled.
+	 * Tells once why the last change cannot be settled.
 	 *
-	 * @param array<string, mixed> $mark      Mark of the change.
-	 * @param Failure              $unsettled Reason.
+	 * @param non-empty-list<array<string, mixed>> $marks     Marks.
+	 * @param Failure                              $unsettled Reason.
 	 */
-	private function tell( array $mark, Failure $unsettled ): void {
+	private function tell( array $marks, Failure $unsettled ): void {
+		$mark = array_pop( $marks );
 		if ( ErrorCode::ApplyFailed->value === $unsettled->error_code && empty( $mark['told'] ) ) {
-			$mark['told'] = true;
-			update_option( self::MARK, $mark, true );
+			$mark['told'] = implode( ' ', [ $unsettled->getMessage(), ...$unsettled->hints ] );
+			ChangeMarks::store( [ ...$marks, $mark ] );
 			// Documented in settle_marked().
 			do_action(
 				'wp_codebox_interrupted_change',
 				$mark,
 				[
 					'status' => 'failure',
-					'result' => [ 'message' => implode( ' ', [ $unsettled->getMessage(), ...$unsettled->hints ] ) ],
+					'result' => [ 'message' => $mark['told'] ],
 				]
 			);
 		}
 	}
 
 	/**
-	 * Removes the locks of a change and then its mark.
+	 * Removes the locks of the change of this request, and then its mark.
 	 *
-	 * @param array<string, mixed> $mark Mark of the change.
+	 * @param array<string, mixed>|null $unrecorded Mark that replaces it; null for none.
 	 */
-	private static function remove( array $mark ): void {
-		UpdateLocks::release( (string) $mark['locks'] );
-		delete_option( self::MARK );
+	private function finish( ?array $unrecorded = null ): void {
+		if ( null === $this->mark ) {
+			return;
+		}
+		UpdateLocks::release( $this->mark['locks'] );
+		$others = array_filter( ChangeMarks::all(), fn( array $mark ): bool => $mark !== $this->mark );
+		ChangeMarks::store( array_values( array_filter( [ ...$others, $unrecorded ] ) ) );
+		$this->mark = null;
+		$this->lock = null;
+	}
+
+	/**
+	 * Returns the mark of a settled change without its record.
+	 *
+	 * @param array<string, mixed>      $mark   Mark of the change.
+	 * @param array<string, mixed>|null $end    Fields `status` and `result` of the record; null if they are unknown.
+	 * @param string                    $reason Why the record could not be written; '' if only this request knows.
+	 * @return array<string, mixed>
+	 */
+	private static function unrecorded( array $mark, ?array $end, string $reason ): array {
+		$replaced = [
+			'locks'     => '',
+			'check'     => '',
+			'unwritten' => $reason,
+		];
+		return array_replace( array_diff_key( $mark, [ 'told' => 1 ] ), $replaced, null === $end ? [] : [ 'end' => $end ] );
 	}
 
 	/** Returns the error for a site that another change or an update is changing. */
