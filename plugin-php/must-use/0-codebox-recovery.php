@@ -59,19 +59,19 @@ defined( 'ABSPATH' ) || exit;
 		$stored = get_option( self::LINK );
 		$valid  = is_string( $token ) && is_array( $stored ) && time() < (int) ( $stored['ends'] ?? 0 ) && hash_equals( (string) ( $stored['hash'] ?? '' ), hash( 'sha256', $token ) );
 		if ( ! $valid ) {
-			$this->page( 403, 'This link is not valid any more: it works once, for one hour, and only for the newest change.' );
+			$this->page( 403, 'This link is not valid any more: it works once, for one hour, and only for the newest change. Take the change back in the dashboard (Tools, Codebox), or with "wp-codebox undo" at the host.' );
 		}
 		if ( ! class_exists( Changes::class, false ) ) {
 			$this->page( 500, 'The PHP extension wp_codebox is not loaded, so the change cannot be taken back here.' );
 		}
 		if ( 'POST' !== ( $_SERVER['REQUEST_METHOD'] ?? '' ) ) {
-			$this->page( 200, 'This takes the last applied change back: every file that it wrote is as before again, except those that somebody changed since.', true );
+			$this->page( 200, 'Codebox wrote a change into files of this site. The button restores these files as they were before, except those that somebody changed since.', true );
 		}
 		try {
 			$result = $this->redeem( $stored );
 		} catch ( NativeException $exception ) {
 			if ( 'wp_codebox_apply_undone' === $exception->errorCode ) {
-				$this->page( 200, 'The change was taken back already.' );
+				$this->page( 200, 'The change was taken back already, so it is not the cause if the site still fails.' );
 			}
 			$this->page( $exception->httpStatus, 'The change was not taken back, and the link stays valid: ' . implode( '. ', [ $exception->getMessage(), ...$exception->hints ] ) . '.' );
 		} catch ( Throwable $thrown ) {
@@ -82,7 +82,7 @@ defined( 'ABSPATH' ) || exit;
 		$this->page(
 			200,
 			match ( true ) {
-				'restored' === $result['status'] => 'Every file is as before the change.',
+				'restored' === $result['status'] => 'The change was taken back. Every file is as before the change.',
 				[] === $result['files']          => 'Every file was changed again since, so none was taken back.',
 				default                          => 'Some files were changed again since and were left as they are; the others are as before the change.',
 			}
@@ -197,11 +197,11 @@ defined( 'ABSPATH' ) || exit;
 		header( 'Referrer-Policy: no-referrer' );
 		header( 'X-Robots-Tag: noindex' );
 		header( "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'" );
-		echo '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Recovery</title>';
-		echo '<style>body{font:16px/1.5 sans-serif;max-width:34em;margin:4em auto;padding:0 1em}button{font:inherit;padding:.5em 1em}</style></head><body><h1>Recovery</h1>';
+		echo '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Take a change back</title>';
+		echo '<style>body{font:16px/1.5 sans-serif;max-width:34em;margin:4em auto;padding:0 1em}button{font:inherit;padding:.5em 1em}</style></head><body><h1>Take a change back</h1>';
 		echo '<p>' . htmlspecialchars( $text ) . '</p>';
 		// The form is sent to the address of the page, which has the token.
-		echo $button ? '<form method="post"><button>Take the change back</button></form>' : '';
+		echo $button ? '<form method="post"><button>Take the change back</button></form>' : '<p><a href="' . htmlspecialchars( home_url( '/' ) ) . '">Open the site</a></p>';
 		exit( '</body></html>' );
 	}
 } )->run();

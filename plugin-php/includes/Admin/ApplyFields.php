@@ -51,6 +51,7 @@ final class ApplyFields {
 	/** Prints the switch for direct apply. */
 	public function direct_apply(): void {
 		$this->flag( Settings::DIRECT_APPLY, $this->settings->direct_apply(), __( 'Write approved files into this site, all of them or none. If a page that worked before fails afterwards, the old files are restored at once.', 'codebox' ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'After each change the approver gets a mail with a link that takes the change back, also when the dashboard does not work.', 'codebox' ) );
 	}
 
 	/**
@@ -102,7 +103,7 @@ final class ApplyFields {
 			'<textarea id="%1$s" name="%1$s" rows="3" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea><p class="description" id="%1$s-about">%3$s</p>',
 			esc_attr( Settings::HEALTH_URLS ),
 			esc_textarea( implode( "\n", $this->settings->health_urls() ) ),
-			esc_html__( 'URLs of this site, one per line. Front page, login, REST index and admin-ajax are requested in any case, the dashboard only when a logged-in user applies.', 'codebox' )
+			esc_html__( 'URLs of this site, one per line. Front page, login, REST index, admin-ajax and WP-Cron are requested in any case, the dashboard only when a logged-in user applies.', 'codebox' )
 		);
 	}
 

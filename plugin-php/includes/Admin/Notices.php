@@ -52,7 +52,7 @@ final class Notices {
 			$this->notice( 'error', __( 'Codebox cannot run.', 'codebox' ), $failure->getMessage(), $failure->hints );
 		}
 		foreach ( RecoveryNotes::all( $this->settings ) as [ $sentence, $fixes ] ) {
-			$this->notice( 'warning', __( 'Direct apply has no safe way back.', 'codebox' ), $sentence, $fixes );
+			$this->notice( 'warning', __( 'The recovery link of direct apply may not work.', 'codebox' ), $sentence, $fixes );
 		}
 		foreach ( RecoveryNotes::changes() as [ $title, $sentence, $fixes ] ) {
 			$this->notice( 'error', $title, $sentence, $fixes );

@@ -101,7 +101,7 @@ final class RecoveryNotes {
 		if ( '' === $address ) {
 			return __( 'The last mail about an applied change was not sent, because the approver has no mail address. If the next change breaks the dashboard, nobody gets the link that takes it back.', 'codebox' );
 		}
-		$about = '' === $reason ? $address : "$address ($reason)";
+		$about = '' === $reason ? $address : $address . ' (' . rtrim( $reason, '.' ) . ')';
 		/* translators: %s: mail address and reason. */
 		return Sentence::of( __( 'The last mail about an applied change could not be sent: %s. If the next change breaks the dashboard, nobody gets the link that takes it back.', 'codebox' ), $about );
 	}

@@ -178,7 +178,7 @@ final class InterruptedChange {
 				'status' => $all ? 'restored' : 'restored-in-part',
 				'files'  => $restored,
 			],
-			$all ? __( 'The request ended before the result of the rollback was recorded; all files are restored.', 'codebox' )
+			$all ? __( 'All files of the change were restored. A later request wrote this record.', 'codebox' )
 				: __( 'The rollback was interrupted; only the listed files are restored.', 'codebox' )
 		);
 	}
