@@ -378,7 +378,7 @@ def notes(site, method):
 def roll_backs(site, run):
     """Returns who rolled back which files, and with which end, from the records of the audit log."""
     history = site.ability("get-artifact", {"artifact_id": run}, method="GET").expect(200).json["history"]
-    return [(row["status"], row["who"].get("login", row["who"]["kind"]), row["files"]) for row in history if row["event"] == "rollback"]
+    return [(row["status"], row["who"].get("login", row["who"]["kind"]), row.get("files", [])) for row in history if row["event"] == "rollback"]
 
 
 def until_status(site, status):
@@ -396,6 +396,45 @@ def parts_that_fail(site):
     yield {"plugin": first, "theme": os.path.join(theme, "functions.php"), "must-use plugin": site.path("site", "wp-content", "mu-plugins", "0-other.php")}
     site.wp("plugin", "deactivate", "0-first")
     os.remove(first)
+
+
+def recovery_file(site):
+    return site.path("site", "wp-content", "mu-plugins", "0-codebox-recovery.php")
+
+
+@pytest.mark.parametrize("contents", (None, "<?php // Of an older version."), ids=("missing", "old"))
+def test_page_of_the_dashboard_and_an_apply_write_the_file_of_the_recovery_link_again(site, contents):
+    with open(site.path("site", "wp-content", "plugins", "wp-codebox", "must-use", "0-codebox-recovery.php"), encoding="utf-8") as file:
+        shipped = file.read()
+
+    def spoil():
+        os.remove(recovery_file(site))
+        if contents is not None:
+            with open(recovery_file(site), "w", encoding="utf-8") as file:
+                file.write(contents)
+
+    def written():
+        with open(recovery_file(site), encoding="utf-8") as file:
+            return file.read() == shipped
+
+    spoil()
+    site.request("GET", "/", None).expect(200)
+    must(not os.path.exists(recovery_file(site)) or not written(), "control: another page writes it")
+    # Fires `admin_init` like every page of the dashboard, without a login.
+    site.request("GET", "/wp-admin/admin-ajax.php?action=none", None)
+    must(written(), "not written by a page of the dashboard")
+    run, files = changed(site, "sed -i s/helo/hello/ sample.php")
+    spoil()
+    # The pages that the check requests fire `admin_init`, too, so the file must be there when the first one is requested.
+    log = site.path("tags", "first")
+    code = f"<?php if ( '/' === $_SERVER['REQUEST_URI'] && ! is_file( '{log}' ) ) {{ file_put_contents( '{log}', (string) @file_get_contents( __DIR__ . '/0-codebox-recovery.php' ) ); }}"
+    with code_of(site.path("site", "wp-content", "mu-plugins", "first.php"), code):
+        apply(site, run, files).expect(200)
+    with open(log, encoding="utf-8") as file:
+        seen = file.read()
+    os.remove(log)
+    must(seen == shipped, "not written by the apply")
+    roll_back(site, run).expect(200)
 
 
 @pytest.mark.parametrize("part", ("plugin", "theme", "must-use plugin"))
@@ -806,13 +845,20 @@ def test_applied_change_of_a_discarded_bundle_can_still_be_rolled_back(site):
 
 
 def test_uninstalling_the_plugin_deletes_journals_of_applied_changes_only_if_the_option_forget_changes_is_on(site):
-    journal = os.path.join(site.site_directory(), "applies", str(site.account.pw_uid), "done")
     run, files = changed(site, "sed -i s/helo/hello/ sample.php")
     apply(site, run, files).expect(200)
+    journal = os.path.join(site.site_directory(), "applies", str(site.account.pw_uid), "done")
     kept = len(os.listdir(journal))
-    uninstall = "require_once WP_PLUGIN_DIR . '/wp-codebox/includes/Uninstaller.php'; $kept = get_option( 'wp_codebox_direct_apply' ); ( new WPCodebox\\Uninstaller() )->run(); update_option( 'wp_codebox_direct_apply', $kept );"
-    site.wp("eval", uninstall)
+
+    def uninstall():
+        # As WordPress does it: the plugin is not loaded.
+        site.wp("eval", "define( 'WP_UNINSTALL_PLUGIN', '' ); require WP_PLUGIN_DIR . '/wp-codebox/uninstall.php';", "--skip-plugins")
+        must(not os.path.exists(recovery_file(site)), "the file of the recovery link is left")
+        site.wp("option", "update", "wp_codebox_direct_apply", "1")
+        must(os.path.exists(recovery_file(site)), "control: the file of the recovery link is not written")
+
+    uninstall()
     must(kept >= 1 and len(os.listdir(journal)) == kept, "old files were deleted without the setting")
     site.wp("option", "update", "wp_codebox_forget_changes", "1")
-    site.wp("eval", uninstall)
+    uninstall()
     must(os.listdir(journal) == [], str(os.listdir(journal)))

@@ -176,6 +176,24 @@ return static function ( Harness $t ): void {
 			do_action( 'deactivate_' . plugin_basename( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php' ), true );
 			$t->same( false, $there() );
 			delete_site_option( Settings::DIRECT_APPLY );
+			if ( is_multisite() ) {
+				global $wpdb;
+				$wpdb->insert( $wpdb->site, [ 'id' => 2, 'domain' => 'second.test', 'path' => '/' ] );
+				clean_network_cache( 2 );
+				try {
+					update_network_option( 2, Settings::DIRECT_APPLY, true );
+					$t->same( true, $there(), 'turned on for another network' );
+					update_site_option( Settings::DIRECT_APPLY, true );
+					delete_site_option( Settings::DIRECT_APPLY );
+					$t->same( true, $there(), 'turned off for one of two networks' );
+					delete_network_option( 2, Settings::DIRECT_APPLY );
+					$t->same( false, $there(), 'turned off for both networks' );
+				} finally {
+					delete_network_option( 2, Settings::DIRECT_APPLY );
+					$wpdb->delete( $wpdb->site, [ 'id' => 2 ] );
+					clean_network_cache( 2 );
+				}
+			}
 		}
 	);
 	$t->test(
