@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '0791d5253b9a8d6aaad2bce85cfa21793e6790de8ad9f0a23c170b4ef65e128f',
+	'contract_digest' => 'f79ad9535ca0e5e4428ea820bb09c7f75d67687aba030c336fc5a00d209d76ad',
 ];
