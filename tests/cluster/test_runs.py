@@ -246,3 +246,24 @@ def test_placement_cluster_with_an_unlisted_node_a_hold_option_or_a_missing_serv
         options += [] if option in words else usual
     answer = bench.agent("true", *options, *words)
     answer.expect(status, code)
+
+
+def test_run_whose_bundle_could_not_be_stored_on_this_host_is_refused_before_it_is_sent(bench, pair):
+    place(bench, pair, "true").expect(0)
+    artifacts = os.path.join(bench.state, "sites", bench.site, "artifacts")
+    os.chmod(artifacts, 0o500)
+    try:
+        answer = place(bench, pair, "echo worked > new.txt").expect(1, "wp_codebox_bundle_write_failed")
+    finally:
+        os.chmod(artifacts, 0o700)
+    must("the run was not started" in str(answer), str(answer))
+    refused = runs(bench, "list").expect(0).json["runs"][0]["run_id"]
+    must(view(bench, refused)["error"]["code"] == "wp_codebox_bundle_write_failed", "the newest run is another one")
+    # Control: the next run is sent, and a node says so.
+    control = place(bench, pair, "echo worked > new.txt").expect(0).result["run_id"]
+
+    def named():
+        return {event.get("run_id") for node in pair.nodes.values() for event in node.events()}
+
+    poll_until(named, lambda found: control in found, 60)
+    must(refused not in named(), "a node got the refused run")
