@@ -11,12 +11,14 @@ namespace WPCodebox\Admin;
 
 use Throwable;
 use WP_User;
+use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Runs;
 use WPCodebox\Requester;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -156,6 +158,7 @@ final class PersonalData {
 	 * @param WP_User|false $user User whose data is requested.
 	 * @param int           $page Page number, starting at 1.
 	 * @return array{list<array<string, mixed>>, list<array<string, mixed>>, bool}
+	 * @throws Failure `wp_codebox_state_dir_invalid` when a run cannot be read, because it may be of this user.
 	 */
 	private function page( WP_User|false $user, int $page ): array {
 		if ( false === $user || null !== $this->gate->failure() ) {
@@ -172,7 +175,11 @@ final class PersonalData {
 				'offset'    => $from,
 			]
 		);
-		$next  = $from + self::PAGE;
+		if ( ! empty( $runs['unreadable'] ) ) {
+			/* translators: %s: error message. */
+			throw Failure::because( ErrorCode::StateDirInvalid, Sentence::of( __( 'It is unknown whether all data of this user was found, because a run cannot be read: %s', 'codebox' ), $runs['unreadable'][0]['message'] ) );
+		}
+		$next = $from + self::PAGE;
 		return [
 			array_values( array_filter( $audit['records'], fn( array $record ): bool => $this->names( $record, $user ) ) ),
 			array_values( $runs['runs'] ),

@@ -11,6 +11,7 @@ use WPCodebox\ExtensionGate;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Native\Extension;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -75,6 +76,27 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ 'items_removed' => false, 'items_retained' => false, 'messages' => [], 'done' => true ] ], $call( 'wp_privacy_personal_data_erasers', 'nobody@example.org' ) );
 		}
 	);
+	if ( str_starts_with( $t->phase, 'native' ) ) {
+		$t->test(
+			'exporter and eraser report an error while a run, which may be of the user, cannot be read',
+			static function () use ( $t, $site, $call ): void {
+				$directory = Extension::info()['state_dir'] . '/sites/' . $site->id() . '/runs/run_' . str_repeat( 'd', 32 );
+				mkdir( $directory, 0700 );
+				file_put_contents( $directory . '/run.json', '{' );
+				try {
+					foreach ( [ 'wp_privacy_personal_data_exporters', 'wp_privacy_personal_data_erasers' ] as $filter ) {
+						$error = ( apply_filters( $filter, [] )['wp-codebox']['callback'] )( 'editor@example.org', 1 );
+						$t->error( 'wp_codebox_state_dir_invalid', 503, $error );
+						$t->contains( 'cannot be read and stays as it is', $error->get_error_message() );
+					}
+				} finally {
+					unlink( $directory . '/run.json' );
+					rmdir( $directory );
+				}
+				$t->true( count( $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' ) ) > 0, 'positive control' );
+			}
+		);
+	}
 	$t->test(
 		'the plugin suggests a text for the privacy policy',
 		static function () use ( $t, $site ): void {
