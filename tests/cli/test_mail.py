@@ -300,6 +300,9 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     mails(bench, run, "3", "--json").expect(1, "wp_codebox_input_invalid")
     none = os.path.basename(directory_of(bench.agent("true")))
     must(mails(bench, none, "--json").expect(0).json["mails"] == [], "a run without mail lists mails")
+    with open(os.path.join(directory_of(answer), "files", "runtime-evidence", "mail.jsonl"), "r+", encoding="utf-8") as file:
+        file.truncate(20)
+    must("restore the bundle from a backup" in str(mails(bench, run, "--json").expect(1, "wp_codebox_artifact_verification_failed")), "another error")
 
 
 def test_runs_mail_command_prints_the_mails_of_a_held_sandbox(bench):

@@ -54,10 +54,17 @@ fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Se
     let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
     let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
     let text = stored.bytes(MAIL_LIST).unwrap_or_default();
-    let mut rows: Vec<Value> = String::from_utf8_lossy(&text)
+    let rows: Result<Vec<Value>, _> = String::from_utf8_lossy(&text)
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
+        .map(serde_json::from_str)
         .collect();
+    let mut rows = rows.map_err(|error| {
+        let message = format!(
+            "the list of mails in the bundle of {} is damaged ({error}); restore the bundle from a backup",
+            run.run_id
+        );
+        ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
+    })?;
     let mut list = rows
         .pop()
         .unwrap_or_else(|| json!({"received": 0, "listed": 0, "ended": false}));
