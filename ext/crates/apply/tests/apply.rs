@@ -836,7 +836,7 @@ fn change_whose_record_cannot_be_read_is_listed_with_the_cause_and_stays() {
     assert_eq!(change.id, good);
     let reasons: Vec<String> = listed.unreadable.iter().map(ToString::to_string).collect();
     for (id, reason) in [
-        (&newer, "use that version"),
+        (&newer, "use the newer wp-codebox"),
         (&damaged, "restore it from a backup"),
         (&missing, "restore it from a backup"),
     ] {

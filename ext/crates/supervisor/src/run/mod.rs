@@ -82,6 +82,7 @@ pub(crate) use service_plan::ServicePlan;
 pub use session::SYNC_FILE_BYTES;
 
 use context::Clock;
+use end_check::EarlierBundle;
 use finish::{Failure, RunEnd};
 use placed::{PlacedJob, Placer};
 use ready::{Outside, ready};
@@ -326,7 +327,7 @@ fn stages(
     recorder: &mut Recorder<'_>,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
-    end_check::check(&prepared.state, &prepared.request)?;
+    end_check::check(&prepared.state, &prepared.request, EarlierBundle::Refuse)?;
     run_dir.reserve().map_err(|e| e.body())?;
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;

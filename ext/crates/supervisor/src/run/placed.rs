@@ -4,7 +4,7 @@
 //! The directories that the task names are read with the rights of the state directory's owner.
 
 use super::components;
-use super::end_check;
+use super::end_check::{self, EarlierBundle};
 use super::prepare::default_policy;
 use super::recorder::Recorder;
 use crate::peer::Caller;
@@ -134,7 +134,7 @@ pub(super) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<RunResult, ErrorBody> {
     let placer = placer.ok_or_else(no_placer)?;
-    end_check::check(&job.state, &job.request)?;
+    end_check::check(&job.state, &job.request, EarlierBundle::Accept)?;
     let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
     let placed = PlacedRun {
         request: &job.request,
