@@ -401,13 +401,13 @@ def test_bundle_contains_no_host_path(bench):
 def test_full_disk_error_while_writing_the_bundle_says_where_changes_are_saved(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system needs root to mount")
-    # 24 MiB are free. The smaller captured change fits and its bundle does not; of the larger change neither fits.
-    for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
+    # 40 MiB are free, of which the run reserves 16 for its end. The smaller captured change fits and its bundle does not; of the larger change neither fits.
+    for size, kept_where in ((20_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
         answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
     # This change and its bundle fit, although a recovery bundle would not fit beside them.
-    run_on_small_disk(bench, 5_000_000).expect(0)
+    run_on_small_disk(bench, 9_000_000).expect(0)
 
 
 def test_state_directory_inside_wordpress_is_refused(bench):
@@ -434,7 +434,7 @@ def run_on_small_disk(bench, size_of_change):
     arguments = bench.run_arguments(
         "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
         f"sh -c 'head -c {size_of_change} /dev/urandom > big.bin'", state=state)
-    script = 'mount -t tmpfs -o size=24m,mode=0700,uid="$1" small "$2" && mkdir "$2/templates" && mount --bind "$3" "$2/templates" && shift 3 && exec "$@"'
+    script = 'mount -t tmpfs -o size=40m,mode=0700,uid="$1" small "$2" && mkdir "$2/templates" && mount --bind "$3" "$2/templates" && shift 3 && exec "$@"'
     uid = str(int(subprocess.run(["id", "-u", bench.owner], capture_output=True, text=True, check=True).stdout))
     command = ["unshare", "-m", "sh", "-c", script, "sh", uid, state, os.path.join(bench.state, "templates"),
                bench.environment["CODEBOX"], *arguments]
