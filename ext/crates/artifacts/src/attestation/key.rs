@@ -74,10 +74,11 @@ impl HostKey {
         }
         let keys = state_dir.dir(DIRECTORY.as_bytes());
         let keys = keys.map_err(|source| io("opened", source))?;
-        Ok(Self {
-            key: SigningKey::from_bytes(&seed),
-            retired: retired(&keys)?,
-        })
+        let key = SigningKey::from_bytes(&seed);
+        // A rotation that was interrupted has stored the public key of a key that is still in use.
+        let mut retired = retired(&keys)?;
+        retired.retain(|one| *one != PublicKey::of(&key));
+        Ok(Self { key, retired })
     }
 
     /// Replaces the signing key by a new one, and stores the public key of the old one, whose
@@ -177,6 +178,9 @@ mod tests {
         let signature = first.sign(b"a message");
         let verifies = |key: &&PublicKey| key.verifies(b"a message", &signature);
         assert_eq!(third.public_keys().iter().filter(verifies).count(), 1);
+        // As after a rotation that was killed before it made a new key.
+        retire(&state.dir(b"keys").unwrap(), &third.public_half()).unwrap();
+        assert_eq!(HostKey::load(&state).unwrap().public_keys().len(), 3);
         // Without the file of the first key, that key is no key of this host any more.
         let file = format!("keys/{}.pub", first.public_half().key_id());
         fs::remove_file(temp.path().join(file)).unwrap();
