@@ -472,3 +472,21 @@ def test_damaged_repository_is_refused_as_a_git_failure_with_a_message_and_no_br
     error = change.refused("wp_codebox_git_failed", repository.path)
     must(len(error["message"].split()) > 4, error["message"])
     must("codebox/x" not in repository.git("branch", "--list", "--all"), "a branch was made")
+
+
+def test_damaged_record_of_a_branch_is_refused_and_neither_record_nor_branch_changes(bench, change):
+    repository = Repository(bench, "damaged-record")
+    place = os.path.join(bench.state, "sites", bench.site, "git-branch")
+    before = set(os.listdir(place)) if os.path.isdir(place) else set()
+    commit = change.committed(repository.path)["change"]
+    [record] = [os.path.join(place, name) for name in set(os.listdir(place)) - before if name.endswith(".json")]
+    with open(record, "rb") as file:
+        good = file.read()
+    os.truncate(record, len(good) // 2)
+    error = change.refused("wp_codebox_state_dir_invalid", repository.path)
+    must(os.path.basename(record) in error["message"] and "restore it from a backup" in error["message"], error["message"])
+    must(os.path.getsize(record) == len(good) // 2 and repository.git("rev-parse", "codebox/x").strip() == commit, "the record or the branch changed")
+    # Control: with the record as it was, the call finds its commit again.
+    with open(record, "wb") as file:
+        file.write(good)
+    must(change.committed(repository.path)["change"] == commit, "another commit")

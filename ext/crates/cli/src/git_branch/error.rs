@@ -1,7 +1,6 @@
 //! Error type of the git branch adapter and its mapping to error codes.
 
 use serde_json::json;
-use std::path::PathBuf;
 use wp_codebox_artifacts::Conflict;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -84,11 +83,11 @@ pub(super) enum GitBranchError {
     },
     /// The record of the commits that this site made on the branch is damaged.
     #[error(
-        "the record {file:?} of the commits that this site made on the branch is damaged; restore it from a backup, or delete it together with the branch"
+        "the record {name} in git-branch/ of the site's state directory, with the commits that this site made on the branch, is damaged; restore it from a backup, or delete it together with the branch"
     )]
     Record {
-        /// Path of the record in the state directory.
-        file: PathBuf,
+        /// File name of the record. Its path is not for the caller, who may be a user of the site.
+        name: String,
     },
     /// A file in the state directory cannot be read or written.
     #[error(

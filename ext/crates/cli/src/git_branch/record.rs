@@ -58,10 +58,11 @@ impl Record {
     ) -> Result<Self, GitBranchError> {
         let repository = repository.to_string_lossy().into_owned();
         let name = sha256(format!("{repository}\0{branch}").as_bytes());
-        let file = directory.join(format!("{}.json", name.as_str()));
+        let name = format!("{}.json", name.as_str());
+        let file = directory.join(&name);
         let stored = match fs::read(&file) {
             Ok(bytes) => {
-                let damaged = |_| GitBranchError::Record { file: file.clone() };
+                let damaged = |_| GitBranchError::Record { name };
                 Some(serde_json::from_slice::<Document>(&bytes).map_err(damaged)?)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
