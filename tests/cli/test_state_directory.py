@@ -152,6 +152,10 @@ def test_newer_file_is_refused_and_stays_as_it_is(programs, first, name):
     done, status = asked(programs, place, facts, name, FILES[name][1])
     said = done.stdout + done.stderr
     must(done.returncode == status and "use the newer wp-codebox" in said and "backup" not in said, f"{done.returncode} {said}")
+    if name == "version":
+        code = f'try {{ $out = Artifacts::auditRecords( "{SITE}" ); }} catch ( Throwable $thrown ) {{ $out = [ $thrown->errorCode, $thrown->getMessage() ]; }}'
+        refused = programs.php(place, code)
+        must(refused[0] == "wp_codebox_state_dir_invalid" and "use the newer wp-codebox" in refused[1], f"extension: {refused}")
 
 
 def test_each_command_that_refuses_a_newer_or_damaged_file_accepts_the_file_as_it_was(programs, first):

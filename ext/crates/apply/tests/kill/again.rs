@@ -98,6 +98,22 @@ fn kill_reversals(
     }
 }
 
+/// Begins a transaction, kills it, and lets another program act.
+fn interrupted(
+    kind: &str,
+    beginning: Beginning,
+    meanwhile: Meanwhile,
+    states: &States,
+    at: &str,
+) -> (tempfile::TempDir, Setup) {
+    let temp = tempfile::tempdir().unwrap();
+    let setup = Setup::begin(kind, temp.path(), states.size);
+    let ended = beginning.run(kind, temp.path(), &setup);
+    assert_eq!(ended, Ended::Killed, "{at}");
+    meanwhile.happen(&setup);
+    (temp, setup)
+}
+
 /// Kills the recovery of a transaction before every call.
 fn kill_recoveries(
     kind: &str,
@@ -109,14 +125,7 @@ fn kill_recoveries(
     let case = Case::new(kind, meanwhile, states);
     for call in 0.. {
         let at = format!("recovery of {kind} {beginning:?} {meanwhile:?} {call}");
-        let temp = tempfile::tempdir().unwrap();
-        let setup = Setup::begin(kind, temp.path(), states.size);
-        assert_eq!(
-            beginning.run(kind, temp.path(), &setup),
-            Ended::Killed,
-            "{at}"
-        );
-        meanwhile.happen(&setup);
+        let (temp, setup) = interrupted(kind, beginning, meanwhile, states, &at);
         let ended = run_until("recover", temp.path(), call);
         tally.kills += 1;
         tally.again += usize::from(ended == Ended::Killed);
@@ -140,14 +149,7 @@ pub fn fill_the_disk_everywhere(kind: &str, states: &States, tally: &mut Tally) 
         let case = Case::new(kind, meanwhile, states);
         for call in 0.. {
             let at = format!("recovery of {kind} {meanwhile:?} full disk {call}");
-            let temp = tempfile::tempdir().unwrap();
-            let setup = Setup::begin(kind, temp.path(), states.size);
-            assert_eq!(
-                beginning.run(kind, temp.path(), &setup),
-                Ended::Killed,
-                "{at}"
-            );
-            meanwhile.happen(&setup);
+            let (temp, setup) = interrupted(kind, beginning, meanwhile, states, &at);
             let mut is_full = false;
             let mut fault = no_space_from(call);
             let ended = run("recover", temp.path(), |call| {

@@ -85,8 +85,8 @@ pub fn write_state_version(state: BorrowedFd<'_>) -> Result<(), Errno> {
         found => return found.map(drop),
     }
     let temporary = format!(".{FILE}.{}", rustix::process::getpid().as_raw_nonzero());
-    let flags =
-        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // O_EXCL: another thread of this process may write the same file, and must not empty it.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = fs::openat(state, temporary.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
     let written = write_all(&file, format!("{VERSION}\n").as_bytes())
         .and_then(|()| fs::fsync(&file))
@@ -117,6 +117,22 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn threads_that_state_the_version_at_once_never_show_a_damaged_one() {
+        for _ in 0..200 {
+            let temp = tempfile::tempdir().unwrap();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let state = crate::Dir::open(temp.path()).unwrap();
+                        let _ = write_state_version(state.as_fd());
+                        check_state_version(state.as_fd()).unwrap();
+                    });
+                }
+            });
+        }
+    }
 
     #[test]
     fn newer_or_damaged_version_is_refused_and_an_existing_one_is_never_replaced() {
