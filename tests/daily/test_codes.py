@@ -516,7 +516,7 @@ ELSEWHERE = {
     "wp_codebox_service_request_timeout": f"{SERVICE}/bounds.rs: slow_clients_lose_their_connection_and_others_do_not_wait",
     "wp_codebox_service_rate_limited":
         f"{SERVICE}/access.rs: requests_beyond_the_rate_or_concurrency_of_a_token_are_refused_and_other_tokens_are_not",
-    "wp_codebox_service_unavailable": f"{SERVICE}/sandboxes.rs: second_server_on_the_same_directory_is_refused_while_the_first_one_runs",
+    "wp_codebox_service_unavailable": "tests/service/test_restart.py: test_second_server_on_a_state_directory_is_refused_until_the_first_one_is_killed",
     # The runner of WASI tools, a program of its own.
     "wp_codebox_wasi_definition_invalid": f"{WASI}/modules.rs: definition_with_a_host_path_or_an_unknown_member_is_refused",
     "wp_codebox_wasi_digest_mismatch": f"{WASI}/modules.rs: module_that_differs_from_its_definition_is_refused",

@@ -1,6 +1,7 @@
 """Finds, counts, awaits and kills host processes by their command line."""
 
 import contextlib
+import ctypes
 import glob
 import os
 import select
@@ -50,6 +51,23 @@ def kill_and_wait(*pids, seconds=120, number=signal.SIGKILL):
     finally:
         for handle in handles:
             os.close(handle)
+
+
+def copy_descriptors(pid, *paths):
+    """Returns copies (pidfd_getfd) of the descriptors that a process has of these files, one of each. Only root can do that."""
+    pidfd_getfd, found = 438, {}
+    handle = os.pidfd_open(pid)
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            # A connection may close during the scan.
+            with contextlib.suppress(FileNotFoundError):
+                found[os.readlink(f"/proc/{pid}/fd/{name}")] = int(name)
+        must(set(paths) <= set(found), f"process {pid} has no descriptor of {set(paths) - set(found)}")
+        copies = [ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, handle, found[path], 0) for path in paths]
+    finally:
+        os.close(handle)
+    must(min(copies) >= 0, f"{copies}: {os.strerror(ctypes.get_errno())}")
+    return copies
 
 
 def await_count(wanted, text, seconds=120):

@@ -16,7 +16,7 @@ use axum::extract::Request;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -44,7 +44,7 @@ pub struct Service {
     /// Spans for the collector, if there is one.
     spans: Option<Queue>,
     /// Locked as long as the server exists: two servers would follow the same sandboxes.
-    _lock: DirectoryLock,
+    _lock: File,
 }
 
 impl Service {
@@ -148,7 +148,11 @@ impl Service {
     }
 }
 
-fn lock(config: &ServiceConfig) -> io::Result<DirectoryLock> {
+/// Locks the directory of the service for this process. A child process that has not yet executed its
+/// program holds copies of all descriptors, and after the server was killed such a copy would keep an
+/// `flock`. The kernel does not pass a process lock (`F_SETLK`) to children. It ends when this process
+/// closes any descriptor of the file, so only this function opens the file.
+fn lock(config: &ServiceConfig) -> io::Result<File> {
     match fs::DirBuilder::new().mode(0o700).create(&config.directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
@@ -159,19 +163,8 @@ fn lock(config: &ServiceConfig) -> io::Result<DirectoryLock> {
         .truncate(false)
         .mode(0o600)
         .open(config.directory.join("service.lock"))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(DirectoryLock(file))
-}
-
-/// Lock of the directory of a server. It ends with this value: closing the file alone would not end it
-/// while a child process that has not yet executed its program holds a copy of the descriptor.
-#[derive(Debug)]
-struct DirectoryLock(File);
-
-impl Drop for DirectoryLock {
-    fn drop(&mut self) {
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
 }
 
 /// A listener on the runtime.

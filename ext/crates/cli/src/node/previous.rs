@@ -1,7 +1,7 @@
 //! Lock of a node's state directory, and the id of the process that held the lock before. That
 //! process is dead, so its entry in the cluster can be replaced without waiting until it expires.
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use wp_codebox_cluster::record::Claimant;
@@ -43,7 +43,9 @@ pub(super) fn take(state: &StateDir, claimant: &Claimant) -> Result<NodeLock, Er
     let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|e| failed("opened", &e))?;
     let mut file = File::from(file);
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+    // A process lock, because a killed node's children that have not yet executed their programs hold
+    // copies of its descriptors.
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         ErrorBody::new(
             ErrorCode::ClusterConflict,
             "another `wp-codebox node` process uses this state directory",

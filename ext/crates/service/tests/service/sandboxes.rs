@@ -4,10 +4,9 @@ use crate::fake::{FakeHost, Next};
 use crate::server::{Server, until};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Barrier};
-use wp_codebox_contracts::ErrorCode;
-use wp_codebox_service::{Extension, SandboxState, Service};
+use wp_codebox_service::SandboxState;
 
 #[test]
 fn created_sandbox_becomes_ready_runs_programs_stores_files_and_can_be_destroyed() {
@@ -489,20 +488,6 @@ fn late_start_by_a_dead_server_has_no_effect_once_the_next_server_marked_the_san
     server.fake.release();
     let starts = server.fake.provisions.load(Ordering::Relaxed);
     assert_eq!(starts, 0, "a call of the dead server started a sandbox");
-}
-
-#[test]
-fn second_server_on_the_same_directory_is_refused_while_the_first_one_runs() {
-    let mut server = Server::start();
-    let open = |server: &Server| {
-        let config = crate::server::config(&server.directory);
-        let fake: Arc<dyn Extension> = server.fake.clone();
-        Service::open(config, vec![fake], Arc::new(FakeHost::default())).map(|_| ())
-    };
-    let refused = open(&server).unwrap_err();
-    assert_eq!(refused.code, ErrorCode::ServiceUnavailable);
-    server.stop();
-    open(&server).unwrap();
 }
 
 #[test]
