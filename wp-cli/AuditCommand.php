@@ -120,7 +120,7 @@ final class AuditCommand extends Command {
 				$page  = $this->services->audit->list( [ 'per_page' => 1 ] );
 				$chain = [ 'valid' => (bool) $page['chain']['valid'] ] + $page['chain'] + [ 'total' => $page['total'] ];
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, ( $chain['head'] ?? '' ) . "\n" );
+					Console::print( (string) ( $chain['head'] ?? '' ) );
 				} else {
 					$this->document( $chain, [ $chain ], array_keys( $chain ), 'valid', $flags );
 				}

@@ -89,7 +89,7 @@ abstract class Command {
 	 */
 	protected function row( array $answer, array $columns, string $porcelain, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) ) {
-			fwrite( STDOUT, Console::plain( $porcelain ) . "\n" );
+			Console::print( $porcelain );
 		} else {
 			$this->document( $answer, [ $answer ], $columns, 'run_id', $flags );
 		}

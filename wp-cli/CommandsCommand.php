@@ -62,7 +62,7 @@ final class CommandsCommand extends Command {
 				$this->services->gate->check();
 				$rows = array_values( Policy::commands()['commands'] );
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, implode( "\n", array_column( $rows, 'id' ) ) . "\n" );
+					Console::print( (string) implode( "\n", array_column( $rows, 'id' ) ) );
 					return 0;
 				}
 				$this->table->print( $rows, [ 'id', 'description' ], 'id', $flags );

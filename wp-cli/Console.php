@@ -44,7 +44,7 @@ final class Console {
 	 */
 	public function say( string $line ): void {
 		if ( ! WP_CLI::get_config( 'quiet' ) ) {
-			fwrite( STDERR, self::plain( $line ) . "\n" );
+			fwrite( STDERR, self::paragraph( $line ) . "\n" );
 		}
 	}
 
@@ -54,7 +54,7 @@ final class Console {
 	 * @param string $line Line without its line end.
 	 */
 	public function warn( string $line ): void {
-		fwrite( STDERR, 'Warning: ' . self::plain( $line ) . "\n" );
+		fwrite( STDERR, 'Warning: ' . self::paragraph( $line ) . "\n" );
 	}
 
 	/**
@@ -67,7 +67,16 @@ final class Console {
 		foreach ( $failure->hints as $hint ) {
 			$lines[] = '  - ' . $hint;
 		}
-		fwrite( STDERR, self::plain( implode( "\n", $lines ) ) . "\n" );
+		fwrite( STDERR, implode( "\n", array_map( self::paragraph( ... ), $lines ) ) . "\n" );
+	}
+
+	/**
+	 * Prints text for people, or an id for scripts, on STDOUT; hidden characters are removed.
+	 *
+	 * @param string $text Lines without the last line end.
+	 */
+	public static function print( string $text ): void {
+		fwrite( STDOUT, self::plain( $text ) . "\n" );
 	}
 
 	/**
@@ -94,28 +103,24 @@ final class Console {
 	}
 
 	/**
-	 * Prints a value as one JSON text and a newline. On a terminal, hidden characters are escaped.
+	 * Prints a value as one JSON text and a newline. Hidden characters are escaped.
 	 *
 	 * @param array<string, mixed> $value Value to encode.
 	 * @param int                  $flags Additional flags of `json_encode()`.
 	 */
 	public function json( array $value, int $flags = 0 ): void {
 		$json = (string) wp_json_encode( $value, $flags | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE );
-		fwrite( STDOUT, ( stream_isatty( STDOUT ) ? self::escaped( $json ) : $json ) . "\n" );
+		fwrite( STDOUT, self::escaped( $json ) . "\n" );
 	}
 
 	/**
-	 * Captures and prints what a WP-CLI formatter echoes. On a terminal, hidden characters are escaped in
-	 * JSON and removed in every other format.
+	 * Captures and prints what a WP-CLI formatter echoes. Hidden characters are escaped in JSON and removed in
+	 * every other format.
 	 *
 	 * @param string   $format `json` or another format.
 	 * @param callable $output Echoes the formatted output.
 	 */
 	public static function echoed( string $format, callable $output ): void {
-		if ( ! stream_isatty( STDOUT ) ) {
-			$output();
-			return;
-		}
 		ob_start();
 		$output();
 		$text = (string) ob_get_clean();
@@ -158,6 +163,16 @@ final class Console {
 			}
 		}
 		return '"' . implode( '', $signs ) . '"';
+	}
+
+	/**
+	 * Returns the text without hidden characters, and with every line but the first indented, so that a text
+	 * of a guest cannot imitate a message.
+	 *
+	 * @param string $text Any text.
+	 */
+	private static function paragraph( string $text ): string {
+		return str_replace( "\n", "\n  ", self::plain( rtrim( $text, "\n" ) ) );
 	}
 
 	/**

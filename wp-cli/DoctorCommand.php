@@ -109,7 +109,7 @@ final class DoctorCommand extends Command {
 	 */
 	private function print( string $status, string $level, array $report, array $checks, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) ) {
-			fwrite( STDOUT, $status . "\n" );
+			Console::print( (string) $status );
 			return;
 		}
 		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {

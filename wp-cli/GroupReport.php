@@ -77,7 +77,7 @@ final class GroupReport {
 		$format = (string) $flags['format'];
 		if ( ! empty( $flags['porcelain'] ) ) {
 			foreach ( array_filter( $answer['runs'], static fn( array $row ): bool => $row['success'] ) as $row ) {
-				fwrite( STDOUT, $row['run_id'] . "\n" );
+				Console::print( (string) $row['run_id'] );
 			}
 		} elseif ( in_array( $format, [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
 			$this->console->document( $answer, $format );

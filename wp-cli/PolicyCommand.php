@@ -68,7 +68,7 @@ final class PolicyCommand extends Command {
 				$this->services->gate->check();
 				$policy = Policy::defaults( FlagList::split( '--commands', (string) $flags['commands'] ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, wp_json_encode( $policy, JSON_UNESCAPED_SLASHES ) . "\n" );
+					$this->console->json( $policy );
 				} else {
 					$rows = [];
 					foreach ( $policy as $field => $value ) {
@@ -134,7 +134,7 @@ final class PolicyCommand extends Command {
 				$issues = Policy::validate( $this->given( $args, $flags ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
 					foreach ( array_column( $issues, 'code' ) as $code ) {
-						fwrite( STDOUT, $code . "\n" );
+						Console::print( (string) $code );
 					}
 				} elseif ( [] !== $issues || 'table' !== $flags['format'] ) {
 					$this->table->print( $issues, [ 'code', 'field', 'message' ], 'code', $flags );

@@ -102,7 +102,7 @@ final class ReplayCommand extends Command {
 			$this->console->say( 0 === $count ? 'The replay had the same result.' : sprintf( 'The replay differs in %d points.', $count ) );
 		}
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
-			fwrite( STDOUT, $answer['replay']['run_id'] . "\n" );
+			Console::print( (string) $answer['replay']['run_id'] );
 		} else {
 			$this->rows( $answer, $answer['differences'], [ 'kind', 'status', 'path', 'original', 'replay' ], 'kind', $flags );
 		}

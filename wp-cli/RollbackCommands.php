@@ -86,7 +86,7 @@ final class RollbackCommands extends Command {
 					$this->console->say( sprintf( 'left as it is: %s (%s)', $conflict['path'], $conflict['reason'] ) );
 				}
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $result['status'] . "\n" );
+					Console::print( (string) $result['status'] );
 				} else {
 					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['files'] ), $flags );
 				}

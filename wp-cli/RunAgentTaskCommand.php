@@ -267,9 +267,9 @@ final class RunAgentTaskCommand extends Command {
 	 */
 	private function print( array $run, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
-			fwrite( STDOUT, $run['run']['run_id'] . "\n" );
+			Console::print( (string) $run['run']['run_id'] );
 		} elseif ( 'table' === $flags['format'] ) {
-			fwrite( STDOUT, RunReport::text( $run ) );
+			Console::print( RunReport::text( $run ) );
 		} else {
 			$files = array_map(
 				static fn( array $entry ): array => $entry + [
@@ -290,9 +290,9 @@ final class RunAgentTaskCommand extends Command {
 	 */
 	private function handle( array $handle, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
-			fwrite( STDOUT, $handle['run_id'] . "\n" );
+			Console::print( (string) $handle['run_id'] );
 		} elseif ( 'table' === $flags['format'] ) {
-			fwrite( STDOUT, RunReport::running( $handle ) );
+			Console::print( RunReport::running( $handle ) );
 		} else {
 			$this->document( $handle, [ $handle ], [ 'run_id', 'status', 'created_at' ], 'run_id', $flags );
 		}

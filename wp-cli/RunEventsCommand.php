@@ -111,7 +111,7 @@ final class RunEventsCommand extends Command {
 					$authority
 				);
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $page['cursor'] . "\n" );
+					Console::print( (string) $page['cursor'] );
 					return 0;
 				}
 				if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
@@ -187,7 +187,7 @@ final class RunEventsCommand extends Command {
 	private function ended( string $id, Authority $authority, bool $json ): int {
 		$answer = $this->services->registry->get( [ 'run_id' => $id ], $authority );
 		if ( ! $json ) {
-			fwrite( STDOUT, isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $answer['run'] ) );
+			Console::print( isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $answer['run'] ) );
 		}
 		return (int) ( $answer['result']['exit_code'] ?? $answer['run']['exit_status'] ?? 1 );
 	}

@@ -42,7 +42,7 @@ final class RunReport {
 			[ '', 'Nothing on this site was changed.' ],
 			self::next( $run )
 		);
-		return Console::plain( implode( "\n", $lines ) ) . "\n";
+		return implode( "\n", $lines );
 	}
 
 	/**
@@ -63,7 +63,7 @@ final class RunReport {
 			[ '', 'Nothing on this site was changed.', '', 'Next:', '  wp codebox runs events ' . $id . ' --follow' ],
 			$alive ? [ '  wp codebox runs get ' . $id, '  wp codebox runs cancel ' . $id ] : []
 		);
-		return Console::plain( implode( "\n", $lines ) ) . "\n";
+		return implode( "\n", $lines );
 	}
 
 	/**
@@ -246,6 +246,6 @@ final class RunReport {
 	 * @param string $text  Text after the label.
 	 */
 	private static function row( string $label, string $text ): string {
-		return rtrim( sprintf( '%-11s%s', '' === $label ? '' : $label . ':', $text ) );
+		return rtrim( sprintf( '%-11s%s', '' === $label ? '' : $label . ':', str_replace( "\n", ' ', $text ) ) );
 	}
 }

@@ -91,7 +91,7 @@ final class RunsCommand extends Command {
 				$list  = $this->services->registry->list( $input + array_intersect_key( $flags, [ 'status' => true ] ), $authority );
 				if ( ! empty( $flags['porcelain'] ) ) {
 					foreach ( $list['runs'] as $run ) {
-						fwrite( STDOUT, $run['run_id'] . "\n" );
+						Console::print( (string) $run['run_id'] );
 					}
 					return 0;
 				}
@@ -151,9 +151,9 @@ final class RunsCommand extends Command {
 				$answer = $this->services->registry->get( [ 'run_id' => $args[0] ], $authority );
 				$run    = $answer['run'];
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, ( $run['outcome'] ?? $run['status'] ) . "\n" );
+					Console::print( (string) ( $run['outcome'] ?? $run['status'] ) );
 				} elseif ( 'table' === $flags['format'] ) {
-					fwrite( STDOUT, isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $run ) );
+					Console::print( isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $run ) );
 				} else {
 					$this->document( $answer, [ $run ], self::COLUMNS, 'run_id', $flags );
 				}

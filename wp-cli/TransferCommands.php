@@ -77,7 +77,7 @@ final class TransferCommands extends Command {
 					if ( stream_isatty( STDOUT ) ) {
 						throw Failure::invalid_input( __( 'An archive is binary and is not printed to a terminal; give --output=<file> or redirect STDOUT.', 'codebox' ) );
 					}
-					fwrite( STDOUT, $this->services->exports->bytes( $input )['archive'] );
+					$this->console->data( $this->services->exports->bytes( $input )['archive'] );
 					return 0;
 				}
 				$path   = (string) ( $flags['output'] ?? $this->services->artifacts->artifact( $input )['run_id'] . '.tar' );

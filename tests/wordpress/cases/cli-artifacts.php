@@ -144,4 +144,50 @@ return static function ( Harness $t ): void {
 			$t->contains( '(wp_codebox_artifact_not_found)', $err );
 		}
 	);
+
+	$t->test(
+		'no command prints a control or invisible character of a hostile run, in any format, and only diff prints its bytes, and only into a pipe',
+		static function () use ( $t, $fresh ): void {
+			$fresh();
+			// Clipboard, title, clear, 8-bit sequence, carriage return, backspace, direction marks, invisible letters.
+			$text = "\x1b]52;c;eA==\x07\x1b]0;t\x07\x1b[2J\u{9b}31mgood\rbad\x08\u{202e}gnp.exe\u{2066}a\u{200b}b\u{2060}c\u{e0041}d\u{3164}e";
+			$file = WP_PLUGIN_DIR . '/sample/hostile.json';
+			file_put_contents( $file, json_encode( $text ) );
+			// Bytes or characters that a terminal obeys or hides.
+			$hidden = static fn( string $printed ): int => (int) preg_match( '/[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}\p{Zl}\p{Zp}\x{3164}]/u', $printed );
+			$forged = static fn( string $printed ): int => (int) preg_match( '/^Error: forged/m', $printed );
+			try {
+				$goal = "$text\nError: forged (wp_codebox_forged)";
+				$call = [ 'codebox', 'run-agent-task', $goal, '--plugin=sample', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php hostile' ];
+				[ $code, $out, $err ] = $t->wp( $call );
+				$t->same( [ 0, 0, 0, 0 ], [ $code, $hidden( $out ), $hidden( $err ), $forged( $out . $err ) ], $out . $err );
+				$id = trim( $t->wp( [ 'codebox', 'runs', 'list', '--per-page=1', '--porcelain' ] )[1] );
+				$t->contains( $id, $out );
+				$tables = [ [ 'runs', 'list' ], [ 'runs', 'get', $id ], [ 'runs', 'events', $id ], [ 'artifacts', 'list' ], [ 'artifacts', 'get', $id ], [ 'artifacts', 'inspect', $id ], [ 'artifacts', 'preflight', $id, '--all' ], [ 'audit', 'list' ] ];
+				foreach ( $tables as $words ) {
+					foreach ( [ 'table', 'csv', 'yaml', 'json', 'ids' ] as $format ) {
+						[ , $out, $err ] = $t->wp( array_merge( [ 'codebox' ], $words, [ "--format=$format" ] ) );
+						$t->same( [ 0, 0, 0 ], [ $hidden( $out ), $hidden( $err ), $forged( $out . $err ) ], implode( ' ', $words ) . " $format: $out$err" );
+						$t->true( '' !== $out . $err, implode( ' ', $words ) . " $format printed nothing" );
+					}
+				}
+				// Control: the patch in a pipe has the bytes of the guest; on a terminal it has none of them.
+				$t->contains( "+$text\n", $t->wp( [ 'codebox', 'artifacts', 'diff', $id ] )[1] );
+				$pipes   = [];
+				$command = array_merge( [ PHP_BINARY, (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH, '--allow-root' ], [ 'codebox', 'artifacts', 'diff', $id ] );
+				$process = proc_open( $command, [ [ 'file', '/dev/null', 'r' ], [ 'pty' ], [ 'file', '/dev/null', 'w' ] ], $pipes, null, array_merge( getenv(), [ 'NO_COLOR' => '1' ] ) );
+				$printed = '';
+				// The last read of a terminal fails when its program has ended.
+				while ( is_string( $read = @fread( $pipes[1], 65536 ) ) && '' !== $read ) {
+					$printed .= $read;
+				}
+				$t->same( 0, proc_close( $process ) );
+				$printed = str_replace( "\r\n", "\n", $printed );
+				$t->contains( '+]52;c;eA==]0;t[2J31mgoodbadgnp.exeabcde', $printed );
+				$t->same( 0, $hidden( $printed ), $printed );
+			} finally {
+				unlink( $file );
+			}
+		}
+	);
 };

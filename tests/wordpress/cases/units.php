@@ -39,6 +39,18 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'only Console and Table write to the streams of the command line, so all text loses characters that control a terminal',
+		static function () use ( $t ): void {
+			$writing = [];
+			foreach ( glob( getenv( 'TEST_ROOT' ) . '/wp-cli/*.php' ) as $file ) {
+				if ( 1 === preg_match( '/\bSTD(?:OUT|ERR)\b(?! \) \) \{)|\becho\b|\bprintf\(|WP_CLI::(?:line|log|success|warning|error|debug|print_value)\b/', (string) preg_replace( '#^\s*(\*|//|/\*).*$|\'[^\']*\'#m', '', (string) file_get_contents( $file ) ) ) ) {
+					$writing[] = basename( $file, '.php' );
+				}
+			}
+			$t->same( [ 'Console', 'Table' ], $writing );
+		}
+	);
+	$t->test(
 		'only the listed classes read runs, bundles and changes, and only abilities for reviewers use the services that return those of all users',
 		static function () use ( $t ): void {
 			$plugin = WP_PLUGIN_DIR . '/wp-codebox/';

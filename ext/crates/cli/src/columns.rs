@@ -1,6 +1,6 @@
 //! Human-readable tables: one line per row, cut to the width of a terminal and complete in a pipe.
 
-use std::io::IsTerminal;
+use crate::output::{Stream, columns};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use wp_codebox_contracts::terminal_text::plain_line;
 
@@ -19,12 +19,7 @@ pub(super) struct Column {
 
 /// Width of standard output in columns, if it is a terminal.
 pub(super) fn terminal() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    columns(Stream::Data)
 }
 
 /// Formats a table with a heading. Each cell becomes one line without control characters. If the

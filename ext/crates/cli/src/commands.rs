@@ -96,20 +96,24 @@ fn table(output: &Output) {
 }
 
 fn one(output: &Output, command: &CommandDescriptor) {
-    output.line(&format!("{}\n  {}", command.id, command.description));
+    output.line(command.id);
+    output.line(&format!("  {}", command.description));
     if let Some(reason) = command.refusal() {
-        output.line(&format!("\nNot available: {reason}."));
+        output.line("");
+        output.line(&format!("Not available: {reason}."));
     }
-    output.line(&format!("\nPolicy: {}.", command.policy_requirement()));
+    output.line("");
+    output.line(&format!("Policy: {}.", command.policy_requirement()));
     output.line(&format!("Prints: {}.", command.output_shape));
     if let Some(schema) = command.output_schema {
         output.line(&format!("Schema: {schema}"));
     }
+    output.line("");
     if command.accepted_args.is_empty() {
-        output.line("\nIt takes no arguments.");
+        output.line("It takes no arguments.");
         return;
     }
-    output.line("\nArguments, each --arg NAME=VALUE:");
+    output.line("Arguments, each --arg NAME=VALUE:");
     for arg in command.accepted_args {
         output.line(&format!("  {:<28} {}", arg.name, arg.description));
         let notes = notes(arg);

@@ -242,8 +242,7 @@ fn show(
 ) {
     seen(bytes);
     if args.tty {
-        // With --tty the terminal gets the output unchanged, including control characters.
-        return output.data(bytes);
+        return output.screen(bytes);
     }
     output.guest(
         match stream {

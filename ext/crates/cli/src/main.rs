@@ -8,6 +8,7 @@
 //! outcome of the run (see `contracts`) or, if there was no run, from the code of the error; it is
 //! 1 for wrong usage.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod activation;
 mod agents;

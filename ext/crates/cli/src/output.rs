@@ -1,12 +1,26 @@
-//! Terminal output: JSON and data on standard output, messages on standard error.
+//! The only writer to standard output and standard error: JSON and data on standard output, messages
+//! on standard error. `clippy.toml` forbids the streams and print macros elsewhere.
+//!
+//! Any text may come from a guest, so this module removes or escapes [hidden](is_hidden) characters,
+//! whatever the colours:
+//!
+//! | written by | terminal | pipe or file |
+//! |---|---|---|
+//! | [`Output::line`], [`Output::note`] | removed, further lines indented | the same |
+//! | [`Output::document`], [`json_output`] | escaped as in JSON | the same |
+//! | [`Output::data`], [`Output::guest`], [`Output::coloured`] | removed | bytes unchanged, for programs |
+//! | [`Output::screen`], the screen of `exec --tty` | unchanged | unchanged |
 
+#![expect(clippy::disallowed_methods, reason = "this module is the writer")]
+
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use wp_codebox_artifacts::{listed_name, unquote_name};
-use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
+use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json, plain_paragraph};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// State of this process's standard output: [`WHOLE`], [`LEFT`] or [`LOST`].
@@ -36,6 +50,29 @@ pub(crate) enum Stream {
     Data,
     /// Standard error.
     Talk,
+}
+
+/// Colour of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    /// That of other text.
+    Plain,
+    Bold,
+    Green,
+    Red,
+    Cyan,
+}
+
+impl Colour {
+    fn sequence(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Bold => Some("\x1b[1m"),
+            Self::Green => Some("\x1b[32m"),
+            Self::Red => Some("\x1b[31m"),
+            Self::Cyan => Some("\x1b[36m"),
+        }
+    }
 }
 
 /// Form in which the output of an agent program is printed if it is a protocol such as JSON lines.
@@ -74,15 +111,11 @@ pub(crate) fn name(path: &str) -> String {
     listed_name(path, is_hidden)
 }
 
-/// Returns a writer for JSON that is written in chunks; applies [`plain_json`] on a terminal.
-pub(crate) fn json_output() -> Box<dyn Write> {
-    let out = io::stdout().lock();
-    match out.is_terminal() {
-        true => Box::new(PlainJson {
-            out,
-            held: Vec::new(),
-        }),
-        false => Box::new(out),
+/// Returns a writer for JSON that is written in chunks; applies [`plain_json`].
+pub(crate) fn json_output() -> impl Write {
+    PlainJson {
+        out: io::stdout().lock(),
+        held: Vec::new(),
     }
 }
 
@@ -112,6 +145,22 @@ impl<W: Write> Write for PlainJson<W> {
     }
 }
 
+/// Returns whether both standard input and standard output are a terminal.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Returns the width of the terminal of a stream in columns, if it is one.
+pub(crate) fn columns(stream: Stream) -> Option<usize> {
+    let size = match stream {
+        Stream::Data => tcgetwinsize(io::stdout()),
+        Stream::Talk => tcgetwinsize(io::stderr()),
+    };
+    size.ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+}
+
 /// Printer of documents, lines and errors, as JSON or human-readable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
@@ -134,9 +183,40 @@ impl Output {
         self.json
     }
 
+    /// Prints bytes for another program, such as a patch. On a terminal, hidden characters except
+    /// newlines and tabs are removed, because they could rewrite what the user reads.
+    pub(crate) fn data(self, bytes: &[u8]) {
+        if io::stdout().is_terminal() {
+            self.write(plain(bytes).as_bytes());
+        } else {
+            self.write(bytes);
+        }
+    }
+
+    /// Prints bytes like [`Output::data`], on a terminal with colours unless `NO_COLOR` is set.
+    pub(crate) fn coloured(self, bytes: &[u8], colour_of_line: impl Fn(&[u8]) -> Colour) {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        if !wanted || !io::stdout().is_terminal() {
+            return self.data(bytes);
+        }
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = plain(line.strip_suffix(b"\n").unwrap_or(line));
+            let shown = match colour_of_line(line).sequence() {
+                Some(begin) => format!("{begin}{text}\x1b[0m\n"),
+                None => format!("{text}\n"),
+            };
+            self.write(shown.as_bytes());
+        }
+    }
+
+    /// Prints what a program draws on its terminal in the guest (`exec --tty`), unchanged.
+    pub(crate) fn screen(self, bytes: &[u8]) {
+        self.write(bytes);
+    }
+
     /// Writes bytes to standard output and flushes it. After an error the command goes on; only
     /// its exit status changes, see [`settled`].
-    pub(crate) fn data(self, bytes: &[u8]) {
+    fn write(self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
             Self::lost(&error);
@@ -171,23 +251,18 @@ impl Output {
 
     /// Prints one JSON document, indented by two spaces, with a newline.
     pub(crate) fn document(self, value: &Value) {
-        let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-        if io::stdout().is_terminal() {
-            text = plain_json(&text);
-        }
-        text.push('\n');
-        self.data(text.as_bytes());
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.write(format!("{}\n", plain_json(&text)).as_bytes());
     }
 
-    /// Prints one line of data. On a terminal, control characters are escaped, because the text can
-    /// come from the guest, for example in file names.
+    /// Prints one line for people, or with `--json` one line of JSON.
     pub(crate) fn line(self, text: &str) {
-        let shown = match (io::stdout().is_terminal(), self.json) {
-            (true, true) => plain_json(text),
-            (true, false) => plain(text.as_bytes()),
-            (false, _) => text.to_owned(),
+        let shown = if self.json {
+            plain_json(text)
+        } else {
+            plain_paragraph(text)
         };
-        self.data(format!("{shown}\n").as_bytes());
+        self.write(format!("{shown}\n").as_bytes());
     }
 
     /// Prints the document if JSON was requested, else the human-readable lines.
@@ -198,30 +273,22 @@ impl Output {
         }
     }
 
-    /// Prints one line of a message on standard error; on a terminal, control characters are
-    /// escaped.
+    /// Prints one message on standard error.
     pub(crate) fn note(self, text: &str) {
-        let out = io::stderr();
-        let _ = if out.is_terminal() {
-            writeln!(&out, "{}", plain(text.as_bytes()))
-        } else {
-            writeln!(&out, "{text}")
-        };
+        let _ = writeln!(io::stderr(), "{}", plain_paragraph(text));
     }
 
-    /// Prints a chunk of guest output. On a terminal, control characters except newlines and tabs
-    /// are escaped, because they could rewrite what the user reads.
+    /// Prints a chunk of the output of a program in the guest.
     pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
-        let terminal = match stream {
-            Stream::Data => io::stdout().is_terminal(),
-            Stream::Talk => io::stderr().is_terminal(),
-        };
-        let plain = terminal.then(|| plain(bytes));
-        let shown = plain.as_ref().map_or(bytes, String::as_bytes);
         match stream {
-            Stream::Data => self.data(shown),
+            Stream::Data => self.data(bytes),
             Stream::Talk => {
-                let _ = io::stderr().write_all(shown);
+                let mut out = io::stderr();
+                let _ = if out.is_terminal() {
+                    out.write_all(plain(bytes).as_bytes())
+                } else {
+                    out.write_all(bytes)
+                };
             }
         }
     }

@@ -29,9 +29,11 @@ const HIDDEN: [(char, char); 20] = [
 
 /// Returns whether a character can control a terminal or is invisible.
 pub fn is_hidden(c: char) -> bool {
-    HIDDEN
-        .iter()
-        .any(|(first, last)| (*first..=*last).contains(&c))
+    // Most text is printable ASCII.
+    !(' '..='~').contains(&c)
+        && HIDDEN
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&c))
 }
 
 /// Converts bytes to text for a terminal, without [hidden](is_hidden) characters.
@@ -40,6 +42,12 @@ pub fn plain(bytes: &[u8]) -> String {
         .chars()
         .filter(|c| !is_hidden(*c))
         .collect()
+}
+
+/// Converts a text to a paragraph that begins at most one line of its own: hidden characters are
+/// removed and every further line is indented, so that a text of a guest cannot imitate a message.
+pub fn plain_paragraph(text: &str) -> String {
+    plain(text.trim_end_matches('\n').as_bytes()).replace('\n', "\n  ")
 }
 
 /// Converts a text to one line for a terminal, without hidden characters; line breaks and tabs

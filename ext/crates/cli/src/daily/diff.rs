@@ -2,9 +2,8 @@
 
 use super::args::DiffArgs;
 use super::history::{History, Wanted, changed, member};
-use crate::output::{Output, name};
+use crate::output::{Colour, Output, name};
 use serde_json::json;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
@@ -48,7 +47,7 @@ fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
     if args.stat {
         files.iter().for_each(|file| output.line(&stat(file)));
     } else {
-        print(output, &patch);
+        output.coloured(&patch, colour);
     }
     if files.is_empty() {
         output.note(&format!("{} changed nothing", run.run_id));
@@ -70,24 +69,12 @@ fn stat(file: &ChangedFile) -> String {
     format!("{kind} {lines:<12} {}", name(&file.relative_path))
 }
 
-/// Prints the patch unchanged, or with colours on a terminal.
-fn print(output: Output, patch: &[u8]) {
-    let coloured = std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    if !coloured {
-        return output.data(patch);
-    }
-    for line in String::from_utf8_lossy(patch).lines() {
-        let colour = match line.as_bytes() {
-            [b'+', ..] => "\x1b[32m",
-            [b'-', ..] => "\x1b[31m",
-            [b'@', ..] => "\x1b[36m",
-            [b'd', b'i', b'f', b'f', ..] => "\x1b[1m",
-            _ => "",
-        };
-        // The text comes from the guest: its control characters must not reach the terminal.
-        let text = wp_codebox_contracts::terminal_text::plain(line.as_bytes());
-        let end = if colour.is_empty() { "" } else { "\x1b[0m" };
-        output.data(format!("{colour}{text}{end}\n").as_bytes());
+fn colour(line: &[u8]) -> Colour {
+    match line {
+        [b'+', ..] => Colour::Green,
+        [b'-', ..] => Colour::Red,
+        [b'@', ..] => Colour::Cyan,
+        [b'd', b'i', b'f', b'f', ..] => Colour::Bold,
+        _ => Colour::Plain,
     }
 }

@@ -5,13 +5,12 @@ use super::history::{History, PURPOSE};
 use crate::activation::{ActivationArgs, LatestActivation};
 use crate::exec::{self, ExecArgs};
 use crate::guest_args::{GuestArgs, StoreArgs};
-use crate::output::{Output, Stream};
+use crate::output::{Output, Stream, is_interactive};
 use crate::runs::PlaceArgs;
 use crate::sandbox::Sandboxes;
 use crate::{Settings, mount, request, supervisor};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
@@ -168,7 +167,7 @@ impl Sandbox {
         starts_in: StartsIn,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<u8, ErrorBody> {
-        let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let tty = is_interactive();
         let args = ExecArgs {
             run: self.run_id.clone(),
             argv,

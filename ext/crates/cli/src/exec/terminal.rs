@@ -2,6 +2,7 @@
 //! mode is restored when this process ends, unless SIGKILL ends it.
 
 use super::input::Input;
+use rustix::stdio;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -49,9 +50,9 @@ impl Drop for RawMode {
 /// Returns the size of the terminal on standard output, else on standard input, else on standard
 /// error; `None` if none of them is a terminal.
 pub(super) fn size_of_terminal() -> Option<TerminalSize> {
-    let size = tcgetwinsize(std::io::stdout())
-        .or_else(|_| tcgetwinsize(std::io::stdin()))
-        .or_else(|_| tcgetwinsize(std::io::stderr()))
+    let size = tcgetwinsize(stdio::stdout())
+        .or_else(|_| tcgetwinsize(stdio::stdin()))
+        .or_else(|_| tcgetwinsize(stdio::stderr()))
         .ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some(TerminalSize {
         columns: size.ws_col,

@@ -166,7 +166,7 @@ fn grouped(
             .map_err(|e| unwritten(path, &e))?;
     }
     if output.is_json() {
-        let written = driven.rows.document(&members, &mut *json_output());
+        let written = driven.rows.document(&members, &mut json_output());
         written.map_err(|e| unwritable(&e))?;
     } else {
         let count = |name: &str| members.get(name).cloned().unwrap_or_default();

@@ -189,6 +189,7 @@ fn message(output: &Output, seen: &Seen) -> Result<(), ErrorBody> {
         }
     }
     output.line("");
-    output.line(readable(&content).trim_end());
+    output.data(readable(&content).trim_end().as_bytes());
+    output.line("");
     Ok(())
 }

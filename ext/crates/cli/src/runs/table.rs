@@ -3,7 +3,7 @@
 use crate::columns::{self, Column};
 use crate::output::{AgentOutput, name};
 use serde_json::Value;
-use wp_codebox_contracts::terminal_text::{plain, plain_line};
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{
     CancelEffect, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
 };
@@ -96,7 +96,7 @@ pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
         format!("events   {}", view.last_event),
     ];
     let mut add = |name: &str, text: Option<String>| {
-        lines.extend(text.map(|text| format!("{name:<8} {}", plain(text.as_bytes()))));
+        lines.extend(text.map(|text| format!("{name:<8} {text}")));
     };
     add("goal", view.goal.clone());
     add("outcome", view.outcome.map(word));
@@ -132,7 +132,7 @@ pub(super) fn entry(run: &FoundRun, entry: &RunRegistryEntry) -> Vec<String> {
         format!("cleanup   {}", word(lifecycle.cleanup.status)),
     ];
     let mut add = |name: &str, text: Option<String>| {
-        lines.extend(text.map(|text| format!("{name:<9} {}", plain(text.as_bytes()))));
+        lines.extend(text.map(|text| format!("{name:<9} {text}")));
     };
     add("outcome", lifecycle.outcome.map(word));
     let asked = lifecycle.cancellation.as_ref();
@@ -186,7 +186,7 @@ pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String>
     let said = match (form.shown(&event.data).or(text("text")), text("base64")) {
         // The preset derives no step from these protocol lines, so they are not shown.
         (Some(""), _) => return None,
-        (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
+        (Some(text), _) => text.trim_end().to_owned(),
         (None, Some(_)) => "(bytes that are not text)".to_owned(),
         (None, None) => short(&Value::Object(event.data.clone()).to_string()),
     };

@@ -1,7 +1,7 @@
 //! Shows the progress of an install on standard error.
 
 use crate::columns;
-use crate::output::Output;
+use crate::output::{Output, Stream};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -58,17 +58,18 @@ impl Progress for Silent {
 /// Returns the receiver for an output: with `--json` one that shows nothing, on a terminal a bar,
 /// otherwise lines.
 pub(crate) fn for_output(output: Output) -> Box<dyn Progress> {
-    let stderr = io::stderr();
     if output.is_json() {
         return Box::new(Silent);
     }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the bar moves the cursor; its texts pass plain_line"
+    )]
+    let stderr = io::stderr();
     if !stderr.is_terminal() {
         return Box::new(Lines::new(stderr));
     }
-    let width = rustix::termios::tcgetwinsize(&stderr)
-        .map(|size| usize::from(size.ws_col))
-        .ok()
-        .filter(|columns| *columns > 0);
+    let width = crate::output::columns(Stream::Talk);
     Box::new(Bar::new(stderr, width.unwrap_or(WIDTH)))
 }
 
@@ -88,7 +89,7 @@ impl<W: Write> Lines<W> {
 
     fn line(&self, text: &str) {
         // Ignore errors: an install must not fail because its messages cannot be written.
-        let _ = writeln!(self.out.borrow_mut(), "{text}");
+        let _ = writeln!(self.out.borrow_mut(), "{}", plain_line(text));
     }
 }
 
