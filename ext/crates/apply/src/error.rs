@@ -28,14 +28,6 @@ pub enum ApplyError {
         /// Every conflict, with its path and reason.
         conflicts: Vec<Conflict>,
     },
-    /// The configured PHP reports a syntax error in a new file.
-    #[error("{path:?} is not valid PHP, so nothing was applied: {message}")]
-    Syntax {
-        /// Path relative to the target.
-        path: String,
-        /// Error message that PHP printed.
-        message: String,
-    },
     /// A file of the target or of the journal cannot be read or written.
     #[error("cannot {action} {path:?}: {source}; nothing was changed")]
     Io {
@@ -131,7 +123,6 @@ impl ApplyError {
         match self {
             Self::Busy { .. } => ErrorCode::Busy,
             Self::Conflict { .. } => ErrorCode::ApplyConflict,
-            Self::Syntax { .. } => ErrorCode::ApplySyntaxInvalid,
             Self::Io { .. }
             | Self::Ownership { .. }
             | Self::Stuck { .. }
@@ -179,7 +170,6 @@ impl ApplyError {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
             Self::Ownership { .. } => body.hint("run the command as root, or as that user if it is a member of that group; or choose the other files"),
             Self::Lost { .. } => body.hint("nothing is to be done if you removed the directory; otherwise restore it at its path, and the next apply, undo or log puts its files back; until `wp-codebox gc` removes the record by its age, it keeps their earlier contents"),
-            Self::Syntax { .. } => body.hint("apply only the other files, or run the task again"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
                 Errno::NOSPC | Errno::DQUOT => body.hint(
                     "free space on the disk of the target, or of the state directory if the error names a journal, then try again",

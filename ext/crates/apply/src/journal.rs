@@ -3,7 +3,7 @@
 use crate::document::{read, read_finished};
 use crate::error::{ApplyError, conflicts};
 use crate::names::{LeftOut, Names};
-use crate::path::{open_dir, shown, sync};
+use crate::path::{open_dir, sync};
 use crate::plan::{Ground, Plan, Planned};
 use crate::record::{ApplyId, BundleReference, Record, SCHEMA, Target};
 use crate::steps::io;
@@ -25,10 +25,6 @@ const REMOVED: &str = "removed-";
 /// Directory of finished applies.
 const DONE: &str = "done";
 
-/// Checks the syntax of a new PHP file, given its path relative to the target and its contents.
-/// Returns PHP's error message if the syntax is invalid.
-pub type SyntaxCheck<'a> = &'a dyn Fn(&str, &[u8]) -> Result<(), String>;
-
 /// Changes for one directory of the host.
 #[derive(Debug)]
 pub struct TargetChanges {
@@ -41,7 +37,7 @@ pub struct TargetChanges {
 }
 
 /// A change to apply.
-pub struct ApplyRequest<'a> {
+pub struct ApplyRequest {
     /// Id of the new transaction; no earlier transaction may have it.
     pub id: ApplyId,
     /// Present time, in RFC 3339.
@@ -50,8 +46,6 @@ pub struct ApplyRequest<'a> {
     pub bundle: BundleReference,
     /// Changes for each target.
     pub targets: Vec<TargetChanges>,
-    /// Syntax check of all new contents of PHP files; `None` skips the check.
-    pub check: Option<SyntaxCheck<'a>>,
 }
 
 /// An applied change.
@@ -175,7 +169,7 @@ impl Journal {
     ///
     /// # Errors
     /// Every [`ApplyError`] except [`ApplyError::Undone`].
-    pub fn apply(&self, request: ApplyRequest<'_>) -> Result<AppliedChange, ApplyError> {
+    pub fn apply(&self, request: ApplyRequest) -> Result<AppliedChange, ApplyError> {
         let mut record = Record {
             schema: SCHEMA.to_owned(),
             id: request.id,
@@ -220,9 +214,6 @@ impl Journal {
         }
         if let Some(error) = conflicts(all.conflicts) {
             return Err(error);
-        }
-        if let Some(check) = request.check {
-            check_syntax(&all.steps, check)?;
         }
         let id = record.id.clone();
         self.run(record, roots, all.steps)?;
@@ -380,16 +371,6 @@ pub(crate) fn host_paths(record: &Record) -> impl Iterator<Item = PathBuf> + '_ 
         let target = Path::new(&record.targets.get(step.target)?.path);
         Some(target.join(OsStr::from_bytes(&step.path)))
     })
-}
-
-fn check_syntax(steps: &[Planned], check: SyntaxCheck<'_>) -> Result<(), ApplyError> {
-    for Planned { step, new } in steps {
-        let path = shown(&step.path);
-        if let (Some(bytes), true) = (new, path.ends_with(".php")) {
-            check(&path, bytes).map_err(|message| ApplyError::Syntax { path, message })?;
-        }
-    }
-    Ok(())
 }
 
 /// Opens a directory and creates it with mode 0700 if missing.

@@ -36,9 +36,7 @@ mod undo;
 mod undone;
 
 pub use error::ApplyError;
-pub use journal::{
-    AppliedChange, ApplyRequest, Claim, Journal, Listed, SyntaxCheck, TargetChanges, UndoReport,
-};
+pub use journal::{AppliedChange, ApplyRequest, Claim, Journal, Listed, TargetChanges, UndoReport};
 pub use prune::{Expired, KeepLimit, KeepRules};
 pub use record::{ApplyId, BundleReference};
 pub use recover::Recovered;

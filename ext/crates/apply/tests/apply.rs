@@ -157,24 +157,6 @@ fn path_in_an_unexpected_state_is_a_conflict() {
 }
 
 #[test]
-fn change_that_fails_the_php_syntax_check_is_refused_and_changes_no_file() {
-    let bench = Bench::new();
-    bench.write("a.php", b"<?php\n");
-    let before = tree(&bench.target);
-    let check = |path: &str, bytes: &[u8]| match bytes.ends_with(b"broken") {
-        true => Err(format!("syntax error in {path}")),
-        false => Ok(()),
-    };
-    let change = |text: &[u8]| changes(vec![modified("a.php", file(b"<?php\n"), file(text))]);
-    match bench.apply_checked(change(b"<?php broken"), &check) {
-        Err(ApplyError::Syntax { path, .. }) => assert_eq!(path, "a.php"),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(tree(&bench.target), before);
-    bench.apply_checked(change(b"<?php good"), &check).unwrap();
-}
-
-#[test]
 fn undo_keeps_a_file_edited_after_the_apply_and_restores_the_others() {
     let bench = Bench::new();
     bench.write("a.php", b"1\n");

@@ -1,10 +1,9 @@
 //! Applies approved files of a bundle: runs the preflight, then the apply engine with a syntax
 //! check by the configured PHP. Trusts signatures of this host's key and of keys that are named.
 
+use crate::syntax;
 use clap::Args;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use wp_codebox_apply::{
     AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges,
 };
@@ -96,7 +95,7 @@ pub(crate) fn apply(
             mount,
         });
     }
-    let check = |_: &str, bytes: &[u8]| check_syntax(php, bytes);
+    syntax::check(php, &targets)?;
     let change = journal.apply(ApplyRequest {
         id: approved.id,
         now: now_rfc3339(),
@@ -107,7 +106,6 @@ pub(crate) fn apply(
             confirmed_origin: ready.signature.origin,
         },
         targets,
-        check: Some(&check),
     });
     change.map_err(|e| e.body())
 }
@@ -123,29 +121,4 @@ fn elsewhere(mount: &str) -> ErrorBody {
     let message =
         format!("it is not known which directory of this host the run mounted at {mount}");
     ErrorBody::new(ErrorCode::ApplyTargetMismatch, message).hint("name the directory with --to")
-}
-
-/// Checks the syntax of a PHP file with the configured PHP, without php.ini. PHP reads the file
-/// from standard input, because the new contents are in no file yet.
-fn check_syntax(php: &Path, bytes: &[u8]) -> Result<(), String> {
-    let started = Command::new(php)
-        .args(["-n", "-d", "display_errors=stderr", "-l"])
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = started.map_err(|e| format!("{} cannot be started: {e}", php.display()))?;
-    let mut stdin = child.stdin.take();
-    // Ignore write errors: PHP stops reading at `__halt_compiler`, and its exit status decides.
-    let _ = stdin.as_mut().map(|stdin| stdin.write_all(bytes));
-    drop(stdin);
-    let ended = child.wait_with_output().map_err(|e| e.to_string())?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&ended.stderr);
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    let line = line.unwrap_or("php -l refuses it").trim();
-    Err(line.replace(" in Standard input code", " in this file"))
 }

@@ -65,6 +65,7 @@ mod signals;
 mod site_change;
 mod supervisor;
 mod sync;
+mod syntax;
 mod tools;
 mod usage;
 mod wordpress;

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use wp_codebox_apply::{
-    AppliedChange, ApplyError, ApplyId, ApplyRequest, BundleReference, Journal, SyntaxCheck,
-    TargetChanges, UndoReport, UndoneTrial,
+    AppliedChange, ApplyError, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges,
+    UndoReport, UndoneTrial,
 };
 use wp_codebox_artifacts::{Change, EntryChange, FileMode, MountChanges, Node, sha256};
 
@@ -137,21 +137,12 @@ impl Bench {
         id: ApplyId,
         changes: MountChanges,
     ) -> Result<AppliedChange, ApplyError> {
-        let request = request(self.one(changes), None);
+        let request = request(self.one(changes));
         self.journal().apply(ApplyRequest { id, ..request })
     }
 
     pub fn apply_to(&self, targets: Vec<TargetChanges>) -> Result<AppliedChange, ApplyError> {
-        self.journal().apply(request(targets, None))
-    }
-
-    pub fn apply_checked(
-        &self,
-        changes: MountChanges,
-        check: SyntaxCheck<'_>,
-    ) -> Result<AppliedChange, ApplyError> {
-        self.journal()
-            .apply(request(self.one(changes), Some(check)))
+        self.journal().apply(request(targets))
     }
 
     /// Applies a change on trial and does not end the trial, as if the process died before the
@@ -165,7 +156,7 @@ impl Bench {
         targets: Vec<TargetChanges>,
     ) -> Result<AppliedChange, ApplyError> {
         let journal = self.journal();
-        let request = request(targets, None);
+        let request = request(targets);
         let claim = journal.claim().unwrap();
         let _lasts = journal.begin_trial(&claim, &request.id)?;
         journal.apply(request)
@@ -191,13 +182,12 @@ impl Bench {
     }
 }
 
-fn request<'a>(targets: Vec<TargetChanges>, check: Option<SyntaxCheck<'a>>) -> ApplyRequest<'a> {
+fn request(targets: Vec<TargetChanges>) -> ApplyRequest {
     ApplyRequest {
         id: id("apply"),
         now: "2026-01-01T00:00:00Z".to_owned(),
         bundle: bundle(),
         targets,
-        check,
     }
 }
 
