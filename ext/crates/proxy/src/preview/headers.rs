@@ -201,11 +201,9 @@ pub(super) fn for_guest(
     forwarded.remove(header::EXPECT);
     forwarded.remove(header::CONTENT_LENGTH);
     forwarded.remove(header::COOKIE);
-    if origin.is_secure() {
-        // A reverse proxy in front may have asked the visitor for these credentials; the guest must
-        // not get them.
-        forwarded.remove(header::AUTHORIZATION);
-    }
+    // A reverse proxy in front may have asked the visitor for these credentials, and a browser sends
+    // those of one port of a host to the others; the guest must not get them.
+    forwarded.remove(header::AUTHORIZATION);
     if let Some(own) = cookies.for_guest(headers) {
         forwarded.insert(header::COOKIE, own);
     }
@@ -411,7 +409,7 @@ mod unit {
         assert_eq!(heard["x-codebox-origin"], "http://127.0.0.1:4321");
         assert_eq!(
             (heard.len(), &heard["accept"]),
-            (4, &HeaderValue::from_static("*/*"))
+            (3, &HeaderValue::from_static("*/*"))
         );
         let public = Origin::public("https://preview.example.org").unwrap();
         let heard = for_guest(&said, &public, &Cookies::new(1)).unwrap();
