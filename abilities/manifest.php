@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f79ad9535ca0e5e4428ea820bb09c7f75d67687aba030c336fc5a00d209d76ad',
+	'contract_digest' => 'b33a9209704babf94c0a5655ff52ac4e566c866c281017e04b3251403754e46c',
 ];

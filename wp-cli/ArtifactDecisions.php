@@ -92,8 +92,11 @@ final class ArtifactDecisions extends Command {
 			function ( Authority $authority ) use ( $args, $flags ): int {
 				$answer = $this->services->applies->preflight( ( new Approval( $this->services ) )->input( $args, $flags ), $authority );
 				$this->console->say( sprintf( 'The apply would hand over %d of %d changed files. Nothing was written.', count( $answer['approved_files'] ), count( ArtifactService::changed_files( $answer['artifact'] ) ) ) );
+				foreach ( $answer['risks'] as $risk ) {
+					$this->console->warn( sprintf( '%s %s: %s', $risk['flag'], Console::name( $risk['path'] ), $risk['sentence'] ) );
+				}
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $answer['patch_sha256'] . "\n" );
+					Console::print( (string) $answer['patch_sha256'] );
 				} else {
 					$this->files( $answer, $answer['changed_files'], $flags );
 				}
@@ -137,7 +140,7 @@ final class ArtifactDecisions extends Command {
 	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
 	 * [--confirm-sensitive]
-	 * : Also write must-use plugins, drop-ins and configuration files of web server and PHP.
+	 * : Also write files that programs run or obey by themselves, such as must-use plugins and .htaccess.
 	 *
 	 * [--confirm-browser-origin]
 	 * : Also accept contents that a browser uploaded; this host did not see their code run.
@@ -183,7 +186,7 @@ final class ArtifactDecisions extends Command {
 					$this->console->say( $result['message'] );
 				}
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, Console::plain( $result['audit_reference'] ) . "\n" );
+					Console::print( $result['audit_reference'] );
 				} else {
 					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['applied_files'] ), $flags );
 				}

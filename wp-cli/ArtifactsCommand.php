@@ -74,7 +74,7 @@ final class ArtifactsCommand extends Command {
 				);
 				if ( ! empty( $flags['porcelain'] ) ) {
 					foreach ( $list['artifacts'] as $row ) {
-						fwrite( STDOUT, Console::plain( (string) $row['run_id'] ) . "\n" );
+						Console::print( (string) $row['run_id'] );
 					}
 					return 0;
 				}
@@ -194,7 +194,7 @@ final class ArtifactsCommand extends Command {
 				$answer = $this->services->artifacts->inspect( $this->services->schemas->valid( 'artifact-reference-input', JsonInput::artifact( $args, $flags ) ) );
 				$valid  = true === $answer['verification']['valid'];
 				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, ( $answer['manifest_sha256'] ?? '' ) . "\n" );
+					Console::print( (string) ( $answer['manifest_sha256'] ?? '' ) );
 					return $valid ? 0 : 1;
 				}
 				$this->console->say( sprintf( 'The bundle %s (%s).', $valid ? 'verifies' : 'does not verify', BundleTrust::words( (array) ( $answer['verification']['signature'] ?? [] ) ) ) );
@@ -257,12 +257,16 @@ final class ArtifactsCommand extends Command {
 	 */
 	private function show( array $answer, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
-			fwrite( STDOUT, ( $answer['artifact']['artifact_id'] ?? '' ) . "\n" );
+			Console::print( (string) ( $answer['artifact']['artifact_id'] ?? '' ) );
 			return;
 		}
 		$artifact = $answer['artifact'];
 		$this->console->say( sprintf( 'Run %s of %s: %s', (string) $artifact['run_id'], (string) ( $artifact['created_at'] ?? 'unknown time' ), (string) ( $artifact['review']['summary'] ?? $artifact['summary'] ?? '' ) ) );
 		array_map( [ $this->console, 'say' ], HistoryReport::lines( $answer ) );
+		foreach ( (array) ( $artifact['review']['riskFlags'] ?? [] ) as $flag ) {
+			$name = explode( ':', (string) $flag, 2 )[0];
+			$this->console->say( sprintf( 'Look closer: %s %s', $flag, (string) ( $artifact['review']['riskSentences'][ $name ] ?? '' ) ) );
+		}
 		$this->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
 	}
 }

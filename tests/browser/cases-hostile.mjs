@@ -74,10 +74,10 @@ export default async function ( browser, admin ) {
 		holds( 'a name with bidirectional control characters', names.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
 		const place = '/wordpress/wp-content/plugins/sample/inc/';
 		same( [
-			`server-configuration:${ place }.user.ini`,
-			`executable-archive:${ place }<img src=x onerror=window.codeboxTripped='flag'>U+202E RLO.phar`,
-			`binary:${ place }bytes.txt`,
-			`binary:${ place }picture.bin`,
+			`server-configuration:${ place }.user.ini The web server or PHP obeys this file in every request to its directory.`,
+			`executable-archive:${ place }<img src=x onerror=window.codeboxTripped='flag'>U+202E RLO.phar PHP can run the code in this archive.`,
+			`binary:${ place }bytes.txt The content cannot be read as text.`,
+			`binary:${ place }picture.bin The content cannot be read as text.`,
 		], await page.locator( '.notice', { hasText: 'Look closer:' } ).locator( 'li' ).allInnerTexts(), 'what the runner flags' );
 		for ( let index = 0; index < count; index++ ) {
 			await files.nth( index ).getByRole( 'button', { name: 'Show difference' } ).click();

@@ -125,21 +125,21 @@
 		);
 	}
 
-	/** Returns the check box that confirms files which take effect for the whole site, and its nodes. */
-	function confirmation( paths ) {
+	/** Returns the check box that confirms files which programs run or obey by themselves, and its nodes. */
+	function confirmation( paths, risks ) {
 		if ( 0 === paths.length ) {
 			return { box: null, nodes: [] };
 		}
 		const name = id( 'confirm' );
 		const box = el( 'input', { type: 'checkbox', id: name, required: true, 'aria-describedby': name + '-files' } );
-		const list = fileList( paths );
-		list.id = name + '-files';
+		const reason = ( path ) => risks.filter( ( risk ) => path === risk.path && risk.confirm ).flatMap( ( risk ) => [ ' ', data( risk.sentence ) ] );
+		const list = el( 'ul', { id: name + '-files', class: 'ul-disc' }, paths.map( ( path ) => el( 'li', {}, code( path ), reason( path ) ) ) );
 		return {
 			box,
 			nodes: [
 				notice(
 					'warning',
-					el( 'p', {}, __( 'These files take effect for the whole site as soon as they are written:', 'codebox' ) ),
+					el( 'p', {}, __( 'WordPress, the web server or tools of this host run or obey these files by themselves:', 'codebox' ) ),
 					list,
 					el( 'p', { class: 'wp-codebox-confirm' }, box, el( 'label', { for: name }, __( 'I have read these files and confirm them as well.', 'codebox' ) ) )
 				),
@@ -197,7 +197,8 @@
 			return;
 		}
 		const direct = DIRECT === preflight.adapter;
-		const { box, nodes } = confirmation( direct && Array.isArray( preflight.confirm_files ) ? preflight.confirm_files : [] );
+		const listed = ( value ) => ( Array.isArray( value ) ? value : [] );
+		const { box, nodes } = confirmation( direct ? listed( preflight.confirm_files ) : [], listed( preflight.risks ) );
 		const origin = originConfirmation( true === preflight.browser_origin );
 		let answer;
 		ask( {

@@ -346,6 +346,16 @@
 		return place;
 	}
 
+	/** Lists the risk flags of a review, `flag` or `flag:path`, each with the sentence that explains the flag. */
+	function riskList( flags, sentences ) {
+		const row = ( risk ) => {
+			const flag = String( risk );
+			const name = flag.split( ':', 1 )[ 0 ];
+			return el( 'li', {}, data( flag ), Object.hasOwn( sentences, name ) ? [ ' ', data( sentences[ name ] ) ] : null );
+		};
+		return el( 'ul', { class: 'ul-disc' }, flags.map( row ) );
+	}
+
 	/** Returns the content of a bundle's page below the result of the last decision. */
 	function content( bundle, answer, context ) {
 		const { artifact, verification = {} } = answer;
@@ -371,7 +381,7 @@
 				[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
 				[ __( 'Manifest sha256', 'codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
 			] ),
-			risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
+			risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'codebox' ) ) ), riskList( risks, review.riskSentences || {} ) ) : null,
 			el( 'h3', {}, __( 'Checks', 'codebox' ) ),
 			checks( artifact.test_results ),
 			...decide( bundle, answer, entries, context ),

@@ -99,6 +99,7 @@ final class ApplyPayload {
 			// The payload reaches hooks and pending actions, which must not see host paths.
 			'artifact_verification'   => array_diff_key( (array) $checked['verification'], [ 'bundleDirectory' => 1 ] ),
 			'changed_files'           => $checked['changed_files'],
+			'risks'                   => (array) ( $checked['risks'] ?? [] ),
 			'mount_patches'           => $checked['mount_patches'] ?? [],
 			'manifest_sha256'         => (string) $checked['manifest_sha256'],
 			'run_id'                  => (string) $checked['run_id'],

@@ -60,7 +60,7 @@ final class ApplyService {
 		$payload = $this->payloads->build( $input, $authority, OriginRule::Report );
 		$adapter = ApplyAdapters::next( $this->settings );
 		// A commit on a branch changes no file of the running site, so no file needs a confirmation.
-		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload['changed_files'], $payload['targets'] );
+		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload );
 		return [
 			'success'         => true,
 			'schema'          => 'wp-codebox/artifact-apply-preflight/v1',
@@ -77,6 +77,7 @@ final class ApplyService {
 			'verification'    => $payload['artifact_verification'],
 			'adapter'         => $adapter,
 			'confirm_files'   => $confirm,
+			'risks'           => $payload['risks'],
 			'browser_origin'  => $payload['browser_origin'],
 			'payload'         => $this->payloads->printable( $payload ),
 		];
@@ -173,14 +174,16 @@ final class ApplyService {
 			 *     @type array        $artifact_content_digest `{algorithm, inputs, value}`.
 			 *     @type array        $artifact_verification   `wp-codebox/artifact-bundle-verification/v1`.
 			 *     @type list<array>  $changed_files           Approved entries of changed-files.
+			 *     @type list<array>  $risks                   `{path, flag, sentence, confirm}` of approved files that
+			 *                                                 programs run or obey by their name.
 			 *     @type list<array>  $mount_patches           `{mount_target, mount_index, patch, sha256}`, names relative to the mount.
 			 *     @type string       $manifest_sha256         SHA-256 of the bundle manifest.
 			 *     @type string       $run_id                  Id of the run that made the change.
 			 *     @type array        $targets                 Host directory by mount target (directory in the guest).
 			 *     @type bool         $target_differs          Whether a target is other code than the run mounted.
 			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
-			 *     @type bool         $confirm_sensitive       Whether must-use plugins, drop-ins and configuration
-			 *                                                 files were confirmed as well.
+			 *     @type bool         $confirm_sensitive       Whether the files of `risks` with `confirm`, must-use plugins
+			 *                                                 and drop-ins were confirmed as well.
 			 *     @type bool         $browser_origin          Whether a browser uploaded the contents; this host did
 			 *                                                 not see their code run.
 			 *     @type bool         $browser_origin_confirmed Whether a user who may apply changes confirmed that;

@@ -117,7 +117,12 @@ final class DirectApply {
 					'patch_sha256'    => $payload['patch_sha256'],
 					'targets'         => $payload['targets'],
 					'trusted_keys'    => $this->settings->trusted_keys(),
-				] + ( empty( $payload['browser_origin_confirmed'] ) ? [] : [ 'confirm_browser_origin' => true ] ),
+				] + array_filter(
+					[
+						'confirm_browser_origin' => ! empty( $payload['browser_origin_confirmed'] ),
+						'confirm_sensitive'      => true === ( $payload['confirm_sensitive'] ?? false ),
+					]
+				),
 				$this->health->options( $check ),
 				[ OpcodeCache::class, 'drop' ]
 			)

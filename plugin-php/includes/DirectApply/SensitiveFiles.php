@@ -12,17 +12,15 @@ namespace WPCodebox\DirectApply;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Must-use plugins and drop-ins run in every request without an activation, and web server and PHP read their
- * configuration files from any directory.
+ * Files that a program of the host or of the site runs or obeys by itself. The extension finds them by name
+ * (git repositories, editor settings, server configuration and others), this class by their place on this site.
  */
 final class SensitiveFiles {
-
-	/** Configuration files of web servers and PHP. */
-	private const CONFIGURATION = [ '.htaccess', '.htpasswd', '.user.ini', 'php.ini', 'web.config' ];
 
 	/**
 	 * Fails when the change contains sensitive files and the approver did not confirm them.
@@ -31,11 +29,12 @@ final class SensitiveFiles {
 	 * @throws Failure `wp_codebox_apply_confirmation_missing`.
 	 */
 	public function assert_confirmed( array $payload ): void {
-		$files = $this->among( (array) $payload['changed_files'], (array) $payload['targets'] );
+		$files = $this->among( $payload );
 		if ( [] !== $files && true !== ( $payload['confirm_sensitive'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ApplyConfirmationMissing,
-				__( 'The change contains must-use plugins, drop-ins, or configuration of the web server or of PHP, which take effect at once for the whole site; confirm these files as well.', 'codebox' ),
+				/* translators: %s: path of a file. */
+				Sentence::of( __( 'The change contains files that WordPress, the web server or tools of this host run or obey by themselves, such as %s; confirm these files as well.', 'codebox' ), $files[0] ),
 				[ __( 'Set "confirm_sensitive" to true, or give --confirm-sensitive at the shell.', 'codebox' ) ],
 				[ 'files' => $files ]
 			);
@@ -45,15 +44,15 @@ final class SensitiveFiles {
 	/**
 	 * Returns the paths of those changed files that are sensitive.
 	 *
-	 * @param array<mixed>          $changed Entries of changed-files.
-	 * @param array<string, string> $targets Host directory by mount target.
+	 * @param array<string, mixed> $payload Approved change with `risks`, `changed_files` and `targets`.
 	 * @return list<string>
 	 */
-	public function among( array $changed, array $targets ): array {
+	public function among( array $payload ): array {
+		$named = array_column( array_filter( (array) ( $payload['risks'] ?? [] ), static fn( array $risk ): bool => ! empty( $risk['confirm'] ) ), 'path' );
 		$found = [];
-		foreach ( $changed as $file ) {
-			$host = ( $targets[ $file['mountTarget'] ?? '' ] ?? '' ) . '/' . ( $file['relativePath'] ?? '' );
-			if ( self::is_sensitive( $host ) ) {
+		foreach ( (array) $payload['changed_files'] as $file ) {
+			$host = ( $payload['targets'][ $file['mountTarget'] ?? '' ] ?? '' ) . '/' . ( $file['relativePath'] ?? '' );
+			if ( in_array( $file['path'], $named, true ) || self::runs_by_its_place( $host ) ) {
 				$found[] = (string) $file['path'];
 			}
 		}
@@ -61,14 +60,11 @@ final class SensitiveFiles {
 	}
 
 	/**
-	 * Checks whether a file is sensitive.
+	 * Checks whether WordPress runs a file in every request because of its place on this site.
 	 *
 	 * @param string $host Host path.
 	 */
-	private static function is_sensitive( string $host ): bool {
-		if ( in_array( strtolower( basename( $host ) ), self::CONFIGURATION, true ) ) {
-			return true;
-		}
+	private static function runs_by_its_place( string $host ): bool {
 		$must_use = realpath( WPMU_PLUGIN_DIR );
 		if ( false !== $must_use && Site::is_within( $host, [ $must_use ] ) ) {
 			return true;

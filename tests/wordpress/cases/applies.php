@@ -60,7 +60,7 @@ return static function ( Harness $t ): void {
 			$t->same( $before + 2, $lines() );
 			$t->true( isset( $done['audit']['seq'], $done['audit']['hash'] ), 'no audit record' );
 
-			$fields = [ 'approver', 'approver_claimed', 'requester', 'artifact_id', 'artifact', 'approved_files', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets', 'target_differs', 'approval', 'confirm_sensitive', 'browser_origin', 'browser_origin_confirmed' ];
+			$fields = [ 'approver', 'approver_claimed', 'requester', 'artifact_id', 'artifact', 'approved_files', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'risks', 'mount_patches', 'manifest_sha256', 'run_id', 'targets', 'target_differs', 'approval', 'confirm_sensitive', 'browser_origin', 'browser_origin_confirmed' ];
 			$t->same( $fields, array_keys( $seen ) );
 			$t->same( [ $made['artifact_id'], 'Jo Reviewer', null, [ rtrim( $target, '/' ) => realpath( rtrim( $plugin, '/' ) ) ] ], [ $seen['artifact_id'], $seen['approver'], $seen['apply_target'], $seen['targets'] ] );
 			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );

@@ -135,14 +135,22 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'direct apply: must-use plugins, drop-ins and configuration files are sensitive, other files are not',
+		'direct apply: must-use plugins, drop-ins and files that the extension lists to confirm are sensitive, other files are not',
 		static function () use ( $t ): void {
 			$files  = new SensitiveFiles();
-			$among  = static fn( string $directory, string $name ): bool => [] !== $files->among( [ [ 'path' => 'p', 'mountTarget' => 'm', 'relativePath' => $name ] ], [ 'm' => $directory ] );
+			$among  = static fn( string $directory, string $name, array $risks = [] ): bool => [] !== $files->among(
+				[
+					'changed_files' => [ [ 'path' => 'p', 'mountTarget' => 'm', 'relativePath' => $name ] ],
+					'targets'       => [ 'm' => $directory ],
+					'risks'         => $risks,
+				]
+			);
 			$plugin = WP_PLUGIN_DIR . '/sample';
-			foreach ( [ [ $plugin, '.htaccess', true ], [ $plugin, 'inc/.user.ini', true ], [ $plugin, 'htaccess', false ], [ $plugin, 'db.php', false ], [ (string) realpath( WPMU_PLUGIN_DIR ), 'x/y.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'object-cache.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'other.php', false ] ] as [ $directory, $name, $expected ] ) {
+			foreach ( [ [ $plugin, 'htaccess', false ], [ $plugin, 'db.php', false ], [ (string) realpath( WPMU_PLUGIN_DIR ), 'x/y.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'object-cache.php', true ], [ (string) realpath( WP_CONTENT_DIR ), 'other.php', false ] ] as [ $directory, $name, $expected ] ) {
 				$t->same( $expected, $among( $directory, $name ), "$directory/$name" );
 			}
+			$listed = static fn( string $path, bool $confirm ): array => [ [ 'path' => $path, 'flag' => 'f', 'sentence' => 's', 'confirm' => $confirm ] ];
+			$t->same( [ true, false, false ], [ $among( $plugin, 'a', $listed( 'p', true ) ), $among( $plugin, 'a', $listed( 'p', false ) ), $among( $plugin, 'a', $listed( 'q', true ) ) ] );
 		}
 	);
 	$t->test(

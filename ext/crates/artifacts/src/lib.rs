@@ -28,6 +28,7 @@ mod json;
 mod patch;
 mod preflight;
 mod removal;
+mod risks;
 mod snapshot;
 mod store;
 mod transfer;
@@ -78,6 +79,7 @@ pub use preflight::{
     SignatureRule, WholeBundle, preflight, whole_bundle,
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
+pub use risks::{PathRisk, path_risks};
 pub use snapshot::{
     LayerSnapshot, LayerSnapshotError, SnapshotEntry, SnapshotNode, mark_special_files,
     snapshot_layer, verify_layer,

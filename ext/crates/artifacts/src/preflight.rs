@@ -11,6 +11,7 @@
 mod base;
 mod changes;
 mod error;
+mod main_file;
 mod whole;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
@@ -19,6 +20,7 @@ use crate::digest::{CONTENT_INPUTS, sha256};
 use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
+use crate::risks::{PathRisk, path_risks};
 use crate::verify::{Documents, Verification, Verified, VerifyOptions, verify_keeping};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,6 +93,9 @@ pub struct Preflight {
     pub approved_files: Vec<String>,
     /// Entries of `changed-files.json` for the approved paths.
     pub changed_files: Vec<ChangedFile>,
+    /// Approved files that programs of the host or the site run or obey by themselves, or whose name
+    /// makes them more than code to review.
+    pub risks: Vec<PathRisk>,
     /// The part of `files/patch.diff` that changes the approved files.
     pub patch: String,
     /// SHA-256 of `patch`.
@@ -121,7 +126,9 @@ pub fn preflight(bundle: &Dir, request: &PreflightRequest) -> Result<Preflight, 
     let changed = read_changed_files(member(&verified.documents, CONTENT_INPUTS[0])?)?.files;
     let approved = approved_entries(&changed, &request.approved_files)?;
     let mut ready = reduced(verified, manifest, &approved)?;
-    ready.base_checked = base::check(&approved, &changed, &request.targets)?;
+    let compared = base::check(&approved, &changed, &request.targets)?;
+    ready.base_checked = compared.mounts;
+    ready.risks.extend(compared.risks);
     Ok(ready)
 }
 
@@ -148,10 +155,12 @@ fn reduced(
         .get("contentDigest")
         .and_then(|d| serde_json::from_value(d.clone()).ok())
         .ok_or_else(|| missing("contentDigest"))?;
+    let changed_files: Vec<ChangedFile> = approved.iter().copied().cloned().collect();
     Ok(Preflight {
         artifact_id: text("id").to_owned(),
         approved_files: approved.iter().map(|e| e.path.clone()).collect(),
-        changed_files: approved.iter().copied().cloned().collect(),
+        risks: path_risks(&changed_files),
+        changed_files,
         patch_sha256: sha256(&patch),
         patch: utf8(patch)?,
         mount_patches,

@@ -3,13 +3,15 @@
 
 use crate::syntax;
 use clap::Args;
+use serde_json::json;
 use std::path::Path;
 use wp_codebox_apply::{
     AppliedChange, ApplyId, ApplyRequest, BundleReference, Journal, TargetChanges,
 };
 use wp_codebox_artifacts::{
-    BrowserOriginRule, Dir, HostKey, PreflightRequest, TrustedKeys, preflight,
+    BrowserOriginRule, Dir, HostKey, PathRisk, PreflightRequest, TrustedKeys, preflight,
 };
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::now_rfc3339;
@@ -26,6 +28,45 @@ pub(crate) struct Approved<'a> {
     pub request: PreflightRequest,
     /// SHA-256 that the approved part of the patch must have; `None` accepts any.
     pub patch_sha256: Option<Sha256Hex>,
+    /// What happens to files that programs run or obey by themselves.
+    pub sensitive: SensitiveRule,
+}
+
+/// Whether an apply accepts files that programs run or obey by themselves, such as must-use plugins
+/// and git repositories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SensitiveRule {
+    /// The whole change is refused.
+    Refuse,
+    /// The approver confirmed these files.
+    Confirmed,
+}
+
+impl SensitiveRule {
+    pub(crate) const fn of(is_confirmed: bool) -> Self {
+        if is_confirmed {
+            Self::Confirmed
+        } else {
+            Self::Refuse
+        }
+    }
+
+    /// Fails if the change has files to confirm that nobody confirmed.
+    fn check(self, risks: &[PathRisk]) -> Result<(), ErrorBody> {
+        let unconfirmed: Vec<&PathRisk> = risks.iter().filter(|risk| risk.confirm).collect();
+        let first = match (self, unconfirmed.first()) {
+            (Self::Refuse, Some(first)) => first,
+            (Self::Confirmed, _) | (_, None) => return Ok(()),
+        };
+        let message = format!(
+            "{} needs a confirmation of its own, so nothing was applied: {}",
+            plain_line(&first.path),
+            first.sentence
+        );
+        Err(ErrorBody::new(ErrorCode::ApplyConfirmationMissing, message)
+            .hint("read these files; then apply with --confirm-sensitive, or choose the other files with --file")
+            .with("risks", json!(unconfirmed)))
+    }
 }
 
 /// Opens this user's journal of applied changes in the directory of a site. Interrupted transactions
@@ -83,6 +124,7 @@ pub(crate) fn apply(
         let message = "the approved patch differs from the patch of the bundle; check the bundle again and approve what the new check shows";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
     }
+    approved.sensitive.check(&ready.risks)?;
     let mut targets = Vec::new();
     for patch in &ready.mount_patches {
         let mount = patch.mount_target.to_string();

@@ -60,6 +60,10 @@ pub struct SiteApply {
     /// Whether the approver confirmed that a browser uploaded the contents of the bundle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirm_browser_origin: bool,
+    /// Whether the approver confirmed the files that programs run or obey by themselves, such as
+    /// must-use plugins and git repositories.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_sensitive: bool,
     /// Ids of further signing keys that the site's settings trust, besides the key of this host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_keys: Vec<Sha256Hex>,

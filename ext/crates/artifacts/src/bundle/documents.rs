@@ -3,8 +3,8 @@
 use super::inputs::{Approvable, BundleInputs};
 use super::mounts::ChangeSet;
 use super::records::Scrubber;
-use super::risky_paths::flags_of;
 use crate::digest::sha256;
+use crate::risks::{flags_of, sentence_of};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     BundleId, BundleOrigin, ChangeKind, ChangedFile, CheckStatus, ContentDigest, EntryType,
@@ -162,6 +162,12 @@ pub(super) fn review(
     }
     actions.push(json!({"kind": "discard", "label": "Discard"}));
     actions.push(json!({"kind": "iterate", "label": "Run again"}));
+    let flags = risk_flags(inputs, set, scrub);
+    let sentences: Map<String, Value> = flags
+        .iter()
+        .filter_map(|flag| sentence_of(flag))
+        .map(|(flag, sentence)| (flag.to_owned(), sentence.into()))
+        .collect();
     let mut review = json!({
         "schema": schema_id::ARTIFACT_REVIEW,
         "artifactId": identity.id,
@@ -176,8 +182,12 @@ pub(super) fn review(
         "approval": approval,
         "evidence": evidence,
         "provenance": {"artifactBundleId": identity.id, "artifactDirectory": ".", "runtime": inputs.runtime},
-        "riskFlags": risk_flags(inputs, set, scrub),
+        "riskFlags": flags,
     });
+    // PHP would decode an empty JSON object as a list.
+    if !sentences.is_empty() {
+        review["riskSentences"] = sentences.into();
+    }
     if let Some(preview) = &inputs.preview {
         review["preview"] = scrub.value(preview);
     }
@@ -281,8 +291,7 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
                 flags.push(format!("{flag}:{}", entry.path));
             }
         }
-        let named = flags_of(&entry.path).into_iter();
-        flags.extend(named.map(|flag| format!("{flag}:{}", entry.path)));
+        flags.extend(flags_of(&entry.path).map(|flag| format!("{flag}:{}", entry.path)));
     }
     flags
 }

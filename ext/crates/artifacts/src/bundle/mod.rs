@@ -13,7 +13,6 @@ mod inputs;
 mod mounts;
 mod records;
 mod references;
-mod risky_paths;
 mod secrets;
 mod staging;
 mod writer;

@@ -1,25 +1,36 @@
 //! Compares the directories to which changes would be applied with their state before the run.
 
 use super::error::{Conflict, PreflightError};
+use super::main_file;
 use crate::changed_files::raw_relative;
 use crate::digest::{sha256, sha256_of_file};
 use crate::dirfd::Dir;
+use crate::risks::PathRisk;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
+/// Result of comparing target directories that do not differ.
+pub(super) struct Compared {
+    /// Guest paths of the compared mounts.
+    pub mounts: Vec<GuestPath>,
+    /// Risks that depend on the files of the target directories.
+    pub risks: Vec<PathRisk>,
+}
+
 /// Compares the host's entry with the state before the run, for each approved entry whose mount is
-/// in `targets`. Returns the guest paths of the compared mounts.
+/// in `targets`.
 pub(super) fn check(
     approved: &[&ChangedFile],
     changed: &[ChangedFile],
     targets: &BTreeMap<String, PathBuf>,
-) -> Result<Vec<GuestPath>, PreflightError> {
+) -> Result<Compared, PreflightError> {
     let freed = FreedPaths::of(changed);
     let mut open: BTreeMap<&GuestPath, Dir> = BTreeMap::new();
     let mut conflicts = Vec::new();
+    let mut risks = Vec::new();
     for entry in approved {
         let Some(path) = targets.get(entry.mount_target.as_str()) else {
             continue;
@@ -40,9 +51,13 @@ pub(super) fn check(
                 reason,
             });
         }
+        risks.extend(main_file::deletion(dir, entry));
     }
     match conflicts.first() {
-        None => Ok(open.keys().map(|target| (*target).clone()).collect()),
+        None => Ok(Compared {
+            mounts: open.keys().map(|target| (*target).clone()).collect(),
+            risks,
+        }),
         Some(first) => Err(PreflightError::Conflict {
             count: conflicts.len(),
             first: first.path.clone(),

@@ -2,7 +2,7 @@
 
 use super::args::{ApplyArgs, UndoArgs};
 use super::history::{History, Wanted, directory};
-use crate::applying::{self, Approved};
+use crate::applying::{self, Approved, SensitiveRule};
 use crate::output::{Output, name};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -55,6 +55,7 @@ pub(crate) fn apply(output: &Output, args: &ApplyArgs) -> ExitCode {
         Err(error) => {
             if !output.is_json() {
                 show_conflicts(*output, &error);
+                show_unconfirmed(*output, &error);
             }
             output.failure("apply", &error)
         }
@@ -69,6 +70,20 @@ fn show_conflicts(output: Output, error: &ErrorBody) {
             "conflict {}: {}",
             name(conflict["path"].as_str().unwrap_or_default()),
             conflict["reason"].as_str().unwrap_or_default()
+        ));
+    }
+}
+
+/// Prints the files in an error that need a confirmation, one per line.
+fn show_unconfirmed(output: Output, error: &ErrorBody) {
+    let risks = error.data.as_ref().and_then(|data| data.get("risks"));
+    for risk in risks.and_then(|r| r.as_array()).into_iter().flatten() {
+        let text = |key: &str| risk[key].as_str().unwrap_or_default().to_owned();
+        output.note(&format!(
+            "{} {}: {}",
+            text("flag"),
+            name(&text("path")),
+            text("sentence")
         ));
     }
 }
@@ -102,6 +117,7 @@ fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange)
                 ..PreflightRequest::default()
             },
             patch_sha256: None,
+            sensitive: SensitiveRule::of(args.confirm_sensitive),
         },
         &history.settings.php_binary,
     )

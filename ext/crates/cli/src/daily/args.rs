@@ -82,6 +82,10 @@ pub(crate) struct ApplyArgs {
     /// Apply contents that a browser uploaded; this host did not see their code run.
     #[arg(long)]
     pub confirm_browser_origin: bool,
+    /// Apply also files that programs run or obey by themselves, such as must-use plugins, .htaccess
+    /// and parts of a git repository; `wp-codebox diff` lists them.
+    #[arg(long)]
+    pub confirm_sensitive: bool,
     #[command(flatten)]
     pub trusted: TrustedKeyArgs,
 }

@@ -8,7 +8,7 @@ mod caller;
 mod health;
 mod page;
 
-use crate::applying::{self, Approved};
+use crate::applying::{self, Approved, SensitiveRule};
 use crate::git_branch::{self, Commit};
 use caller::Caller;
 use health::Watch;
@@ -124,6 +124,7 @@ impl Place {
                 ..PreflightRequest::default()
             },
             patch_sha256: Some(apply.patch_sha256),
+            sensitive: SensitiveRule::of(apply.confirm_sensitive),
         };
         let watch = plan.map(Watch::begin);
         let trial = watch
