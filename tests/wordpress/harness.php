@@ -105,7 +105,8 @@ final class Harness {
 
 	/**
 	 * Runs WP-CLI on the test site; returns exit status, STDOUT and STDERR. The option `meanwhile`
-	 * is called with the process id once STDERR or STDOUT contains the text of the option `after`.
+	 * is called with the process id once STDERR or STDOUT contains the text of the option `after`. With the
+	 * option `terminal` all streams are one terminal, and STDOUT is what it got.
 	 */
 	public function wp( array $arguments, array $environment = [], array $options = [] ): array {
 		$arguments   = array_merge( [ (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH ], 0 === posix_getuid() ? [ '--allow-root' ] : [], $arguments );
@@ -113,7 +114,7 @@ final class Harness {
 		$directory   = $options['cwd'] ?? sys_get_temp_dir();
 		$files       = array_map( static fn(): string => (string) tempnam( sys_get_temp_dir(), 'wp-cli-' ), range( 0, 2 ) );
 		file_put_contents( $files[0], $options['stdin'] ?? '' );
-		if ( isset( $options['meanwhile'] ) || isset( $options['php_flags'] ) ) {
+		if ( isset( $options['meanwhile'] ) || isset( $options['php_flags'] ) || isset( $options['terminal'] ) ) {
 			$code = $this->execute( $arguments, $environment, $directory, $files, $options );
 		} else {
 			$code = $this->fork( $arguments, $environment, $directory, $files );
@@ -126,8 +127,12 @@ final class Harness {
 	/** Runs a PHP script in a new process; returns its exit status. */
 	private function execute( array $arguments, array $environment, string $directory, array $files, array $options ): int {
 		$pipes   = [];
+		$command = array_merge( [ PHP_BINARY ], $options['php_flags'] ?? $this->php_flags, $arguments );
+		if ( isset( $options['terminal'] ) ) {
+			$command = [ 'script', '--quiet', '--return', '--command', implode( ' ', array_map( 'escapeshellarg', $command ) ), '/dev/null' ];
+		}
 		$process = proc_open(
-			array_merge( [ PHP_BINARY ], $options['php_flags'] ?? $this->php_flags, $arguments ),
+			$command,
 			[ [ 'file', $files[0], 'r' ], [ 'file', $files[1], 'a' ], [ 'file', $files[2], 'a' ] ],
 			$pipes,
 			$directory,

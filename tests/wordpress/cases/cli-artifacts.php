@@ -173,15 +173,8 @@ return static function ( Harness $t ): void {
 				}
 				// Control: the patch in a pipe has the bytes of the guest; on a terminal it has none of them.
 				$t->contains( "+$text\n", $t->wp( [ 'codebox', 'artifacts', 'diff', $id ] )[1] );
-				$pipes   = [];
-				$command = array_merge( [ PHP_BINARY, (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH, '--allow-root' ], [ 'codebox', 'artifacts', 'diff', $id ] );
-				$process = proc_open( $command, [ [ 'file', '/dev/null', 'r' ], [ 'pty' ], [ 'file', '/dev/null', 'w' ] ], $pipes, null, array_merge( getenv(), [ 'NO_COLOR' => '1' ] ) );
-				$printed = '';
-				// The last read of a terminal fails when its program has ended.
-				while ( is_string( $read = @fread( $pipes[1], 65536 ) ) && '' !== $read ) {
-					$printed .= $read;
-				}
-				$t->same( 0, proc_close( $process ) );
+				[ $code, $printed ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id ], [ 'NO_COLOR' => '1' ], [ 'terminal' => true ] );
+				$t->same( 0, $code, $printed );
 				$printed = str_replace( "\r\n", "\n", $printed );
 				$t->contains( '+]52;c;eA==]0;t[2J31mgoodbadgnp.exeabcde', $printed );
 				$t->same( 0, $hidden( $printed ), $printed );
