@@ -64,6 +64,19 @@ export default async function ( browser, admin ) {
 		bundle = { run };
 	} );
 
+	await test( 'hostile: text that no view cleaned is cleaned in text nodes and attributes, and the texts of translations stay', async () => {
+		await admin.open();
+		const made = await page.evaluate( () => {
+			const { el } = window.wpCodebox.dom;
+			const text = 'a\u001b[31m\u202eb\u2066c\u200bd\u{e0041}e\u009b';
+			const element = el( 'p', { title: text }, text, [ text ], el( 'b', {}, text ) );
+			const own = '1\u202f000\u00a0\u200f\u200c\u{1f469}\u200d\u{1f4bb}';
+			return { shown: element.textContent + element.title, own: el( 'p', {}, own ).textContent === own };
+		} );
+		holds( `no character that turns or hides text: ${ JSON.stringify( made.shown ) }`, ! /[\u0000-\u001f\u007f-\u009f\u200b\u2028-\u202e\u2060-\u206f\u{e0000}-\u{e0fff}]/u.test( made.shown ) && made.shown.includes( '[U+202E RLO]b' ) );
+		holds( 'spaces, joiners and direction marks of translations stay', made.own );
+	} );
+
 	await test( 'hostile: markup and hidden characters in names and contents of files are shown as text', async () => {
 		await admin.open( '#/bundles/' + bundle.run );
 		const files = page.locator( '.wp-codebox-files > li' );

@@ -6,6 +6,8 @@
 
 	const { __, sprintf } = wp.i18n;
 	const { text } = codebox;
+	/** Attributes that a browser or a screen reader shows; others, such as the value of a check box, stay exact. */
+	const SHOWN = new Set( [ 'title', 'aria-label', 'alt', 'placeholder', 'data-column' ] );
 	let last = 0;
 
 	/**
@@ -13,7 +15,8 @@
 	 *
 	 * @param {string} name     Tag name.
 	 * @param {Object} settings Attributes; `on` holds listeners. Null and false leave an attribute out.
-	 * @param {...*}   content  Nodes or strings; null is skipped. Untrusted data must pass text.node() first.
+	 * @param {...*}   content  Nodes or strings; null is skipped. Untrusted data must pass text.node() first, which keeps
+	 *                          its structure; what did not is cleaned by text.own(), like attributes that are shown.
 	 */
 	function el( name, settings = {}, ...content ) {
 		const element = document.createElement( name );
@@ -23,10 +26,11 @@
 					element.addEventListener( event, listener );
 				}
 			} else if ( null !== value && undefined !== value && false !== value ) {
-				element.setAttribute( key, true === value ? '' : String( value ) );
+				element.setAttribute( key, true === value ? '' : SHOWN.has( key ) ? text.own( value ) : String( value ) );
 			}
 		}
-		element.append( ...content.flat().filter( ( part ) => null !== part && undefined !== part && false !== part ) );
+		const given = content.flat().filter( ( part ) => null !== part && undefined !== part && false !== part );
+		element.append( ...given.map( ( part ) => ( part instanceof Node ? part : text.own( part ) ) ) );
 		return element;
 	}
 

@@ -92,7 +92,7 @@
 		}
 		const heading = el( 'h2', { tabindex: -1 }, view.heading || view.title );
 		place.replaceChildren( heading, ...view.content.filter( Boolean ) );
-		document.title = view.title + ' ‹ ' + name;
+		document.title = codebox.text.own( view.title ) + ' ‹ ' + name;
 		if ( ! first ) {
 			heading.focus();
 		}

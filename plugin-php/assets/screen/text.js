@@ -17,6 +17,10 @@
 	// surrogates, private use, default ignorables, and separators other than the space.
 	const HIDDEN = /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
+	// Of these, the characters that translations and number formats never need: they need spaces, joiners and the
+	// two marks of a direction.
+	const NEVER_OWN = /(?![\t\n])[\p{Cc}\u061c\u180e\u200b\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+
 	const NAMES = {
 		0x00: 'NUL', 0x07: 'BEL', 0x08: 'BS', 0x0d: 'CR', 0x1b: 'ESC', 0x7f: 'DEL', 0xa0: 'NBSP', 0xad: 'SHY',
 		0x061c: 'ALM', 0x200b: 'ZWSP', 0x200c: 'ZWNJ', 0x200d: 'ZWJ', 0x200e: 'LRM', 0x200f: 'RLM', 0x2028: 'LS', 0x2029: 'PS',
@@ -39,6 +43,14 @@
 	/** Returns text for places without elements: attributes, titles, screen reader messages. */
 	function flat( value ) {
 		return plain( value ).replace( HIDDEN, ( character ) => '[' + mark( character ) + ']' );
+	}
+
+	/**
+	 * Returns a text of the screen itself for a text node or an attribute. A part of a guest that did not pass node()
+	 * or flat() can then neither turn the text nor hide in it.
+	 */
+	function own( value ) {
+		return String( value ).replace( NEVER_OWN, ( character ) => '[' + mark( character ) + ']' );
 	}
 
 	/**
@@ -193,5 +205,5 @@
 		return died ? sprintf( __( '%s (the supervisor died after it had written the bundle)', 'codebox' ), said ) : said;
 	}
 
-	codebox.text = { plain, flat, node, decoded, short, ago, duration, number, files, summary };
+	codebox.text = { plain, flat, own, node, decoded, short, ago, duration, number, files, summary };
 } )( ( window.wpCodebox = window.wpCodebox || {} ), window.wp );
