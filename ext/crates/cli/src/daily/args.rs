@@ -69,7 +69,8 @@ Examples:
   wp-codebox apply --file src/form.php --file tests/test-form.php
   wp-codebox apply 4f2a --to ../other-checkout
 
-Exit status: 0 applied, 1 nothing was applied, 125 the state directory cannot be used.")]
+Exit status: 0 applied, 1 nothing was applied, 126 a file needs a confirmation, 125 the state \
+directory cannot be used.")]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub of: OfRunArgs,
