@@ -1,6 +1,6 @@
 //! Sandboxes from request to end.
 
-use crate::fake::{FakeHost, Next};
+use crate::fake::Next;
 use crate::server::{Server, until};
 use serde_json::json;
 use std::collections::BTreeSet;
