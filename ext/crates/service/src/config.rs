@@ -24,8 +24,10 @@ pub struct ServiceConfig {
     pub poll: Duration,
     /// Time between two health checks of a host.
     pub health: Duration,
-    /// Pause after the first failed delivery to a webhook; later ones are longer.
+    /// Pause of a webhook after its first failed delivery; later ones are longer.
     pub webhook_pause: Duration,
+    /// Events that wait for one webhook; of further ones the oldest is dropped.
+    pub webhook_queue: u64,
     /// Time that requests get to end when the server stops.
     pub grace: Duration,
     /// Time after which the record of an ended sandbox is removed.
@@ -55,7 +57,7 @@ pub struct Bounds {
     pub body_time: Duration,
     /// Time in which a client must read something of what it is sent.
     pub write_idle: Duration,
-    /// Programs that run for clients at the same time.
+    /// Programs that run for clients at the same time; half of them for one actor.
     pub execs: usize,
 }
 
@@ -88,6 +90,7 @@ impl ServiceConfig {
             poll: Duration::from_secs(2),
             health: Duration::from_secs(15),
             webhook_pause: Duration::from_secs(5),
+            webhook_queue: 10_000,
             grace: Duration::from_secs(20),
             retention: Duration::from_secs(30 * 24 * 3600),
             events: 1_000_000,

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::otlp::{Queue, Span, Tracer};
 use crate::problem::{ApiResult, Problem};
+use crate::shares::Shares;
 use crate::store::{SandboxRecord, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,7 +65,8 @@ pub(crate) struct Core {
     records: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     waits: Arc<Semaphore>,
-    pub execs: Arc<Semaphore>,
+    /// Permits of programs that run for clients, by actor.
+    pub execs: Arc<Shares<Actor>>,
     gates: Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -129,7 +131,7 @@ impl Core {
             records: Arc::new(Semaphore::new(CALLS)),
             calls: Arc::new(Semaphore::new(CALLS)),
             waits: Arc::new(Semaphore::new(WAITS)),
-            execs: Arc::new(Semaphore::new(config.bounds.execs)),
+            execs: Shares::new(config.bounds.execs, config.bounds.execs.div_ceil(2)),
             gates: Mutex::default(),
             config,
         };

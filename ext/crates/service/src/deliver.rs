@@ -1,56 +1,186 @@
-//! Delivers events to webhooks, from the durable queue of the records.
+//! Delivers events to webhooks, from the durable queue of each webhook.
 //!
 //! A delivery is a POST of the event's document with the header `WP-Codebox-Signature: t=T,v1=S`:
 //! `S` is the HMAC-SHA256 of `T.BODY` with the webhook's key, in hexadecimal. Every answer from 200
-//! to 299 ends it. After a failure the next attempt is later, at most [`ATTEMPTS`] in all. After a
-//! crash between the answer and its record, a delivery arrives twice; a receiver recognizes it by
-//! the id of the event.
+//! to 299 ends it. After a crash between the answer and its record, a delivery arrives twice; a
+//! receiver recognizes it by the id of the event.
+//!
+//! A webhook gets its events in order, one at a time. After a failure all of them wait: the pause
+//! belongs to the webhook and grows until an event is accepted. An event is given up after
+//! [`ATTEMPTS`] attempts. Two pools of permits bound the attempts at the same time, and no actor
+//! holds all permits of one: webhooks that accepted their last event do not wait for the others.
 
 use crate::access::may_read;
 use crate::auth::{Principal, Scopes};
 use crate::clock::now_ms;
 use crate::core::Core;
 use crate::problem::ApiResult;
-use crate::store::{Delivery, Event, Store, StoreResult};
+use crate::shares::Shares;
+use crate::store::{Attempt, Delivery, DueWebhook, Event, Store, StoreResult};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::Client;
 use sha2::Sha256;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 
 /// Header of the signature.
 pub(crate) const SIGNATURE: &str = "WP-Codebox-Signature";
 /// Attempts for one delivery.
 const ATTEMPTS: u32 = 8;
-/// Longest pause between two attempts.
+/// Longest pause of a webhook between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 /// Time for one attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Deliveries at the same time.
-const AT_ONCE: usize = 16;
+/// Attempts at the same time in each of the two pools.
+const AT_ONCE: usize = 32;
+/// Attempts at the same time in each pool for webhooks of one actor.
+const AT_ONCE_EACH: usize = 8;
 /// Pause when nothing is due.
 const IDLE: Duration = Duration::from_secs(60);
+/// Pause after the records could not be read or written.
+const RECORDS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Delivers until the server stops.
 pub(crate) async fn run(core: Arc<Core>) -> Result<(), ErrorBody> {
-    let client = client()?;
+    let deliverer = Arc::new(Deliverer {
+        client: client()?,
+        answering: Shares::new(AT_ONCE, AT_ONCE_EACH),
+        others: Shares::new(AT_ONCE, AT_ONCE_EACH),
+        core: Arc::clone(&core),
+    });
     let mut stopping = core.stopping.subscribe();
+    let mut workers = Workers::default();
     loop {
-        let wait = match round(&core, &client).await {
+        let wait = match deliverer.start_due(&mut workers).await {
             Ok(wait) => wait,
             Err(problem) => {
                 eprintln!("wp-codebox serve: webhooks: {}", problem.body());
-                Duration::from_secs(1)
+                RECORDS_PAUSE
             }
         };
         tokio::select! {
             _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
             () = core.deliver.notified() => {}
             () = tokio::time::sleep(wait) => {}
+            Some(ended) = workers.tasks.join_next_with_id() => {
+                let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                workers.webhooks.remove(&task);
+            }
         }
+    }
+}
+
+/// One task for each webhook with events that are due.
+#[derive(Debug, Default)]
+struct Workers {
+    tasks: JoinSet<()>,
+    webhooks: HashMap<Id, String>,
+}
+
+struct Deliverer {
+    core: Arc<Core>,
+    client: Client,
+    /// Permits of webhooks that accepted their last event.
+    answering: Arc<Shares<String>>,
+    /// Permits of new webhooks and of those that did not.
+    others: Arc<Shares<String>>,
+}
+
+impl Deliverer {
+    /// Starts a task for each webhook that is due, and returns the time until another one is.
+    async fn start_due(self: &Arc<Self>, workers: &mut Workers) -> ApiResult<Duration> {
+        let most = self.core.config.webhook_queue;
+        let ((due, next), removed) = self
+            .core
+            .records(move |store| {
+                let removed = store.trim_deliveries(most)?;
+                Ok::<_, crate::store::StoreError>((store.due_webhooks()?, removed))
+            })
+            .await?;
+        self.core.metrics.deliveries_dropped.add_many(removed);
+        for webhook in due {
+            if workers.webhooks.values().any(|known| *known == webhook.id) {
+                continue;
+            }
+            let id = webhook.id.clone();
+            let task = workers.tasks.spawn(Arc::clone(self).deliver_all(webhook));
+            workers.webhooks.insert(task.id(), id);
+        }
+        let until = next.map(|next| u64::try_from(next - now_ms()).unwrap_or_default());
+        Ok(until.map_or(IDLE, |ms| Duration::from_millis(ms).min(IDLE)))
+    }
+
+    /// Delivers the events of a webhook until none waits or an attempt fails.
+    async fn deliver_all(self: Arc<Self>, mut webhook: DueWebhook) {
+        loop {
+            match self.deliver_next(&webhook).await {
+                Ok(Some(answers)) => webhook.answers = answers,
+                Ok(None) => return,
+                Err(problem) => {
+                    eprintln!(
+                        "wp-codebox serve: webhook {}: {}",
+                        webhook.id,
+                        problem.body()
+                    );
+                    return tokio::time::sleep(RECORDS_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Delivers the oldest event of a webhook. Returns whether the webhook answers; `None` if no
+    /// event waits, or the webhook pauses after a failure.
+    async fn deliver_next(&self, webhook: &DueWebhook) -> ApiResult<Option<bool>> {
+        let core = &self.core;
+        let permits = match webhook.answers {
+            true => &self.answering,
+            false => &self.others,
+        };
+        let _permit = permits.acquire(&webhook.actor).await;
+        let id = webhook.id.clone();
+        let next = core.records(move |store| with_event(store, &id)).await?;
+        let Some((delivery, event)) = next else {
+            return Ok(None);
+        };
+        let attempt = match event {
+            None => Attempt::Skipped,
+            Some(event) => match send(&self.client, &delivery, &event).await {
+                Ok(()) => Attempt::Done,
+                Err(reason) => self.failed(&delivery, &reason),
+            },
+        };
+        let answers = match attempt {
+            Attempt::Done => Some(true),
+            Attempt::Skipped => Some(webhook.answers),
+            Attempt::Failed { .. } | Attempt::GivenUp { .. } => None,
+        };
+        match attempt {
+            Attempt::Done => core.metrics.deliveries_done.add(),
+            Attempt::Skipped => {}
+            Attempt::Failed { .. } => core.metrics.deliveries_failed.add(),
+            Attempt::GivenUp { .. } => core.metrics.deliveries_given_up.add(),
+        }
+        core.records(move |store| store.record_attempt(&delivery, attempt))
+            .await?;
+        Ok(answers)
+    }
+
+    fn failed(&self, delivery: &Delivery, reason: &str) -> Attempt {
+        let failures = delivery.failures.saturating_add(1);
+        let pause = pause(self.core.config.webhook_pause, failures);
+        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+        let next_ms = now_ms().saturating_add(pause);
+        if delivery.attempts.saturating_add(1) < ATTEMPTS {
+            return Attempt::Failed { next_ms };
+        }
+        eprintln!(
+            "wp-codebox serve: webhook {}: event {} was not delivered in {ATTEMPTS} attempts: {reason}",
+            delivery.webhook.id, delivery.event
+        );
+        Attempt::GivenUp { next_ms }
     }
 }
 
@@ -70,63 +200,14 @@ fn client() -> Result<Client, ErrorBody> {
         })
 }
 
-/// Attempts everything that is due, and returns the time until something else is.
-async fn round(core: &Arc<Core>, client: &Client) -> ApiResult<Duration> {
-    loop {
-        let (due, next) = core.records(|store| store.due(AT_ONCE)).await?;
-        if due.is_empty() {
-            let until = next.map(|next| u64::try_from(next - now_ms()).unwrap_or_default());
-            return Ok(until.map_or(IDLE, |ms| Duration::from_millis(ms).min(IDLE)));
-        }
-        let mut tasks = JoinSet::new();
-        let mut busy = HashSet::new();
-        for delivery in due {
-            // One event at a time for each webhook, so that they arrive in order if none fails.
-            if busy.insert(delivery.webhook.id.clone()) {
-                tasks.spawn(one(Arc::clone(core), client.clone(), delivery));
-            }
-        }
-        while let Some(done) = tasks.join_next().await {
-            if let Ok(result) = done {
-                result?;
-            }
-        }
-        if core.is_stopping() {
-            return Ok(IDLE);
-        }
-    }
-}
-
-async fn one(core: Arc<Core>, client: Client, delivery: Delivery) -> ApiResult<()> {
-    let wanted = delivery.clone();
-    let event = core.records(move |store| readable(store, &wanted)).await?;
-    let done = match &event {
-        // The event was pruned, or the webhook's token may no longer read it.
-        None => Ok(()),
-        Some(event) => attempt(&client, &delivery, event).await,
+/// Returns the oldest delivery of a webhook and its event; without the event if it was pruned, or
+/// if the token of the webhook may not read it.
+fn with_event(store: &Store, webhook: &str) -> StoreResult<Option<(Delivery, Option<Event>)>> {
+    let Some(delivery) = store.next_delivery(webhook)? else {
+        return Ok(None);
     };
-    let attempts = delivery.attempts.saturating_add(1);
-    let given_up = attempts >= ATTEMPTS;
-    match (&done, given_up) {
-        (Ok(()), _) => core.metrics.deliveries_done.add(),
-        (Err(()), true) => {
-            core.metrics.deliveries_given_up.add();
-            eprintln!(
-                "wp-codebox serve: webhook {}: event {} was not delivered in {attempts} attempts",
-                delivery.webhook.id, delivery.event
-            );
-        }
-        (Err(()), false) => core.metrics.deliveries_failed.add(),
-    }
-    let pause = pause(core.config.webhook_pause, attempts);
-    core.records(move |store| match done.is_ok() || given_up {
-        true => store.finish_delivery(&delivery),
-        false => {
-            let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-            store.retry_delivery(&delivery, now_ms().saturating_add(pause))
-        }
-    })
-    .await
+    let event = readable(store, &delivery)?;
+    Ok(Some((delivery, event)))
 }
 
 /// Returns the event of a delivery if the token of its webhook may still read it.
@@ -155,10 +236,12 @@ fn readable(store: &Store, delivery: &Delivery) -> StoreResult<Option<Event>> {
     Ok(Some(event).filter(|event| may_read(&principal, event)))
 }
 
-async fn attempt(client: &Client, delivery: &Delivery, event: &Event) -> Result<(), ()> {
+/// Sends an event; the error says why the endpoint did not accept it.
+async fn send(client: &Client, delivery: &Delivery, event: &Event) -> Result<(), String> {
     let body = event.document().to_string();
     let seconds = now_ms() / 1000;
-    let signature = sign(&delivery.webhook.secret, seconds, &body).ok_or(())?;
+    let signature = sign(&delivery.webhook.secret, seconds, &body)
+        .ok_or_else(|| "its key cannot sign".to_owned())?;
     let request = client
         .post(&delivery.webhook.url)
         .header("content-type", "application/json")
@@ -169,10 +252,23 @@ async fn attempt(client: &Client, delivery: &Delivery, event: &Event) -> Result<
         )
         .header(SIGNATURE, format!("t={seconds},v1={signature}"))
         .body(body);
-    match request.send().await {
-        Ok(response) if response.status().is_success() => Ok(()),
-        Ok(_) | Err(_) => Err(()),
+    let response = request.send().await.map_err(|error| cause(&error))?;
+    match response.status() {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("its endpoint answered {}", status.as_u16())),
     }
+}
+
+/// Returns the innermost error, without the URL, which may contain a key.
+fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("no answer within {} s", TIMEOUT.as_secs());
+    }
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
 }
 
 /// Returns the signature of a body.
@@ -183,9 +279,10 @@ pub(crate) fn sign(secret: &str, seconds: i64, body: &str) -> Option<String> {
     Some(hex(&mac.finalize().into_bytes()))
 }
 
-/// Returns the pause after a number of failed attempts: four times as long after each.
-fn pause(first: Duration, attempts: u32) -> Duration {
-    let factor = 4_u32.saturating_pow(attempts.saturating_sub(1));
+/// Returns the pause of a webhook after a number of failed attempts in a row: four times as long
+/// after each.
+fn pause(first: Duration, failures: u32) -> Duration {
+    let factor = 4_u32.saturating_pow(failures.saturating_sub(1));
     first.saturating_mul(factor).min(LONGEST_PAUSE)
 }
 
@@ -195,7 +292,7 @@ mod tests {
 
     #[test]
     fn pauses_between_delivery_attempts_grow_fourfold_up_to_one_hour() {
-        let seconds = |attempts| pause(Duration::from_secs(5), attempts).as_secs();
+        let seconds = |failures| pause(Duration::from_secs(5), failures).as_secs();
         assert_eq!(
             (1..=8).map(seconds).collect::<Vec<_>>(),
             [5, 20, 80, 320, 1280, 3600, 3600, 3600]

@@ -28,6 +28,7 @@ mod profile;
 mod remote;
 mod run_watch;
 mod server;
+mod shares;
 mod store;
 mod tls;
 mod trust;

@@ -62,6 +62,7 @@ pub(crate) struct Metrics {
     pub deliveries_done: Counter,
     pub deliveries_failed: Counter,
     pub deliveries_given_up: Counter,
+    pub deliveries_dropped: Counter,
     pub spans_exported: Counter,
     pub spans_dropped: Counter,
 }
@@ -157,7 +158,7 @@ impl Metrics {
         family(
             "wp_codebox_webhook_deliveries_total",
             "counter",
-            "Attempts to deliver events to webhooks.",
+            "Attempts to deliver events to webhooks, and events dropped from full queues.",
             &[
                 ("{result=\"done\"}".to_owned(), self.deliveries_done.get()),
                 (
@@ -167,6 +168,10 @@ impl Metrics {
                 (
                     "{result=\"given_up\"}".to_owned(),
                     self.deliveries_given_up.get(),
+                ),
+                (
+                    "{result=\"dropped\"}".to_owned(),
+                    self.deliveries_dropped.get(),
                 ),
             ],
         );

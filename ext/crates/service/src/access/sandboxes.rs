@@ -148,10 +148,11 @@ impl Sandbox {
         last: impl FnOnce(O, Result<ExecEnd, ErrorBody>) + Send + 'static,
     ) -> ApiResult<()> {
         let core = Arc::clone(self.core());
-        let permit = Arc::clone(&core.execs).try_acquire_owned().map_err(|_| {
+        let actor = &self.caller.principal.actor;
+        let permit = core.execs.try_acquire(actor).ok_or_else(|| {
             Problem::new(
                 ErrorCode::ServiceUnavailable,
-                "this service runs as many programs as it may; try again when one has ended",
+                "this service runs as many programs as it may, in all or for this actor; try again when one has ended",
             )
         })?;
         let extension = core.extension(&self.record.extension)?;

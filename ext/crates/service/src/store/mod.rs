@@ -24,7 +24,7 @@ pub(crate) use record::SandboxRecord;
 pub(crate) use runs::{RunRecord, RunState};
 pub(crate) use sandboxes::ListRows;
 pub use tokens::TokenRow;
-pub(crate) use webhooks::{Delivery, Webhook};
+pub(crate) use webhooks::{Attempt, Delivery, DueWebhook, Webhook};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;

@@ -78,6 +78,25 @@ CREATE TABLE runs (
 CREATE INDEX runs_owner ON runs (owner);
 CREATE INDEX runs_state ON runs (state);
 ",
+    "
+DROP INDEX deliveries_next;
+ALTER TABLE deliveries DROP COLUMN next_ms;
+ALTER TABLE webhooks ADD COLUMN actor TEXT NOT NULL DEFAULT '';
+ALTER TABLE webhooks ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhooks ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhooks ADD COLUMN answers INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webhooks ADD COLUMN next_ms INTEGER NOT NULL DEFAULT 0;
+UPDATE webhooks SET
+    actor = json_extract(document, '$.actor'),
+    waiting = (SELECT count(*) FROM deliveries WHERE webhook = webhooks.id);
+CREATE INDEX webhooks_due ON webhooks (next_ms) WHERE waiting > 0;
+CREATE TRIGGER delivery_queued AFTER INSERT ON deliveries BEGIN
+    UPDATE webhooks SET waiting = waiting + 1 WHERE id = NEW.webhook;
+END;
+CREATE TRIGGER delivery_removed AFTER DELETE ON deliveries BEGIN
+    UPDATE webhooks SET waiting = waiting - 1 WHERE id = OLD.webhook;
+END;
+",
 ];
 
 /// Brings the tables to the version of this program.
@@ -109,4 +128,47 @@ fn apply(connection: &Connection, known: i64) -> StoreResult<()> {
         connection.pragma_update(None, "user_version", known)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queued_deliveries_of_earlier_records_wait_for_their_webhook_after_the_migration() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("PRAGMA foreign_keys = ON")
+            .unwrap();
+        for migration in &MIGRATIONS[..2] {
+            connection.execute_batch(migration).unwrap();
+        }
+        connection.pragma_update(None, "user_version", 2).unwrap();
+        connection
+            .execute_batch(
+                r#"INSERT INTO webhooks VALUES ('a', '', '{"actor": "agt:a"}'), ('b', '', '{"actor": "agt:b"}');
+                INSERT INTO deliveries VALUES ('a', 1, 3, 99), ('a', 2, 0, 5);"#,
+            )
+            .unwrap();
+        migrate(&connection).unwrap();
+        let waiting = || -> Vec<(String, i64)> {
+            let mut rows = connection
+                .prepare("SELECT actor, waiting FROM webhooks ORDER BY id")
+                .unwrap();
+            let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+            rows.unwrap().map(Result::unwrap).collect()
+        };
+        let found = |a, b| vec![("agt:a".to_owned(), a), ("agt:b".to_owned(), b)];
+        assert_eq!(waiting(), found(2, 0));
+        connection
+            .execute_batch(
+                "INSERT INTO deliveries VALUES ('b', 3, 0); DELETE FROM deliveries WHERE event = 1;",
+            )
+            .unwrap();
+        assert_eq!(waiting(), found(1, 1));
+        connection
+            .execute_batch("DELETE FROM webhooks WHERE id = 'b'")
+            .unwrap();
+        assert_eq!(waiting(), [("agt:a".to_owned(), 1)]);
+    }
 }

@@ -26,21 +26,52 @@ pub(crate) struct Webhook {
     pub created_ms: i64,
 }
 
-/// A delivery that is due.
+/// A webhook whose next event may be tried now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DueWebhook {
+    pub id: String,
+    pub actor: String,
+    /// Whether it accepted the last event that was sent to it.
+    pub answers: bool,
+}
+
+/// The oldest waiting event of a webhook.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub webhook: Webhook,
+    /// Whether the webhook accepted the last event that was sent to it.
+    pub answers: bool,
+    /// Attempts in a row that failed, of all events of the webhook.
+    pub failures: u32,
     pub event: u64,
-    /// Number of attempts so far.
+    /// Number of attempts of this event so far.
     pub attempts: u32,
+}
+
+/// What an attempt changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The endpoint accepted the event.
+    Done,
+    /// Nothing was sent: the event does not exist any more, or the webhook may not have it.
+    Skipped,
+    /// The endpoint did not accept it. The webhook waits until `next_ms`.
+    Failed { next_ms: i64 },
+    /// Like `Failed`, and the event is removed.
+    GivenUp { next_ms: i64 },
 }
 
 impl Store {
     pub(crate) fn insert_webhook(&self, webhook: &Webhook) -> StoreResult<()> {
         self.write(|tx| {
             tx.execute(
-                "INSERT INTO webhooks (id, token, document) VALUES (?1, ?2, ?3)",
-                params![webhook.id, webhook.token, serde_json::to_string(webhook)?],
+                "INSERT INTO webhooks (id, token, actor, document) VALUES (?1, ?2, ?3, ?4)",
+                params![
+                    webhook.id,
+                    webhook.token,
+                    webhook.actor,
+                    serde_json::to_string(webhook)?
+                ],
             )?;
             Ok(())
         })
@@ -70,60 +101,118 @@ impl Store {
         })
     }
 
-    /// Returns up to `limit` deliveries that are due, and the time of the next one that is not.
-    pub(crate) fn due(&self, limit: usize) -> StoreResult<(Vec<Delivery>, Option<i64>)> {
+    /// Returns the webhooks that have waiting events and no pause, and the end of the next pause.
+    pub(crate) fn due_webhooks(&self) -> StoreResult<(Vec<DueWebhook>, Option<i64>)> {
         let connection = self.lock();
         let now = now_ms();
         let mut statement = connection.prepare_cached(
-            "SELECT w.document, d.event, d.attempts FROM deliveries d JOIN webhooks w ON w.id = d.webhook
-             WHERE d.next_ms <= ?1 ORDER BY d.next_ms, d.event LIMIT ?2",
+            "SELECT id, actor, answers FROM webhooks
+             WHERE waiting > 0 AND next_ms <= ?1 ORDER BY next_ms, id",
         )?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![now, limit], |row| {
-            Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+        let rows = statement.query_map([now], |row| {
+            Ok(DueWebhook {
+                id: row.get(0)?,
+                actor: row.get(1)?,
+                answers: row.get(2)?,
+            })
         })?;
-        let mut due = Vec::new();
-        for row in rows {
-            let (webhook, event, attempts) = row?;
-            due.push(Delivery {
-                webhook: serde_json::from_str(&webhook)?,
-                event,
-                attempts,
-            });
-        }
+        let due = rows.collect::<Result<_, _>>()?;
         let next = connection
-            .prepare_cached("SELECT min(next_ms) FROM deliveries WHERE next_ms > ?1")?
-            .query_row([now], |row| row.get::<_, Option<i64>>(0))
+            .prepare_cached("SELECT min(next_ms) FROM webhooks WHERE waiting > 0 AND next_ms > ?1")?
+            .query_row([now], |row| row.get(0))?;
+        Ok((due, next))
+    }
+
+    /// Returns the oldest waiting event of a webhook.
+    pub(crate) fn next_delivery(&self, webhook: &str) -> StoreResult<Option<Delivery>> {
+        let connection = self.lock();
+        let row = connection
+            .prepare_cached(
+                "SELECT w.document, w.answers, w.failures, d.event, d.attempts
+                 FROM deliveries d JOIN webhooks w ON w.id = d.webhook
+                 WHERE d.webhook = ?1 ORDER BY d.event LIMIT 1",
+            )?
+            .query_row([webhook], |row| {
+                let document: String = row.get(0)?;
+                Ok((document, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })
             .optional()?;
-        Ok((due, next.flatten()))
+        let Some((document, answers, failures, event, attempts)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Delivery {
+            webhook: serde_json::from_str(&document)?,
+            answers,
+            failures,
+            event,
+            attempts,
+        }))
     }
 
-    /// Removes a delivery that succeeded or was given up.
-    pub(crate) fn finish_delivery(&self, delivery: &Delivery) -> StoreResult<()> {
+    /// Stores the end of an attempt.
+    pub(crate) fn record_attempt(&self, delivery: &Delivery, attempt: Attempt) -> StoreResult<()> {
+        let (webhook, event) = (&delivery.webhook.id, delivery.event);
         self.write(|tx| {
-            tx.execute(
-                "DELETE FROM deliveries WHERE webhook = ?1 AND event = ?2",
-                params![delivery.webhook.id, delivery.event],
-            )?;
+            match attempt {
+                Attempt::Done | Attempt::Skipped | Attempt::GivenUp { .. } => tx
+                    .prepare_cached("DELETE FROM deliveries WHERE webhook = ?1 AND event = ?2")?
+                    .execute(params![webhook, event])?,
+                Attempt::Failed { .. } => tx
+                    .prepare_cached(
+                        "UPDATE deliveries SET attempts = attempts + 1
+                         WHERE webhook = ?1 AND event = ?2",
+                    )?
+                    .execute(params![webhook, event])?,
+            };
+            match attempt {
+                Attempt::Done if !delivery.answers => tx
+                    .prepare_cached("UPDATE webhooks SET answers = 1, failures = 0 WHERE id = ?1")?
+                    .execute([webhook])?,
+                Attempt::Done | Attempt::Skipped => 0,
+                Attempt::Failed { next_ms } | Attempt::GivenUp { next_ms } => tx
+                    .prepare_cached(
+                        "UPDATE webhooks SET answers = 0, failures = failures + 1, next_ms = ?2
+                         WHERE id = ?1",
+                    )?
+                    .execute(params![webhook, next_ms])?,
+            };
             Ok(())
         })
     }
 
-    /// Stores that a delivery failed and is due again at `next_ms`.
-    pub(crate) fn retry_delivery(&self, delivery: &Delivery, next_ms: i64) -> StoreResult<()> {
+    /// Removes the oldest events of webhooks of which more than `most` wait, and returns their
+    /// number.
+    pub(crate) fn trim_deliveries(&self, most: u64) -> StoreResult<u64> {
+        let excess: Vec<(String, i64)> = {
+            let connection = self.lock();
+            let mut statement = connection
+                .prepare_cached("SELECT id, waiting - ?1 FROM webhooks WHERE waiting > ?1")?;
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let rows = statement.query_map([most], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<Result<_, _>>()?
+        };
+        if excess.is_empty() {
+            return Ok(0);
+        }
         self.write(|tx| {
-            tx.execute(
-                "UPDATE deliveries SET attempts = attempts + 1, next_ms = ?3 WHERE webhook = ?1 AND event = ?2",
-                params![delivery.webhook.id, delivery.event, next_ms],
-            )?;
-            Ok(())
+            let mut removed = 0;
+            for (webhook, count) in &excess {
+                removed += tx
+                    .prepare_cached(
+                        "DELETE FROM deliveries WHERE webhook = ?1 AND event IN
+                         (SELECT event FROM deliveries WHERE webhook = ?1 ORDER BY event LIMIT ?2)",
+                    )?
+                    .execute(params![webhook, count])?;
+            }
+            Ok(u64::try_from(removed).unwrap_or_default())
         })
     }
 
-    /// Returns the number of queued deliveries.
+    /// Returns the number of waiting deliveries.
     pub(crate) fn count_deliveries(&self) -> StoreResult<u64> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT count(*) FROM deliveries")?;
+        let mut statement =
+            connection.prepare_cached("SELECT coalesce(sum(waiting), 0) FROM webhooks")?;
         Ok(statement.query_row([], |row| row.get(0))?)
     }
 }
@@ -131,11 +220,11 @@ impl Store {
 /// Queues an event for every webhook that wants its type.
 pub(super) fn queue(tx: &Transaction<'_>, event: u64, kind: &str) -> StoreResult<()> {
     tx.prepare_cached(
-        "INSERT INTO deliveries (webhook, event, attempts, next_ms)
-         SELECT w.id, ?1, 0, ?2 FROM webhooks w
+        "INSERT INTO deliveries (webhook, event, attempts)
+         SELECT w.id, ?1, 0 FROM webhooks w
          WHERE json_array_length(w.document, '$.types') = 0
-            OR EXISTS (SELECT 1 FROM json_each(w.document, '$.types') WHERE value = ?3)",
+            OR EXISTS (SELECT 1 FROM json_each(w.document, '$.types') WHERE value = ?2)",
     )?
-    .execute(params![event, now_ms(), kind])?;
+    .execute(params![event, kind])?;
     Ok(())
 }

@@ -179,3 +179,26 @@ fn half_closed_and_broken_requests_create_no_sandbox() {
     assert_eq!(admin.get("/v1/sandboxes").json()["sandboxes"], json!([]));
     admin.ready("profile.shop");
 }
+
+#[test]
+fn one_actor_runs_at_most_half_of_the_programs_and_another_one_the_other_half() {
+    let server = Server::with(|config| config.bounds.execs = 4);
+    let started = |client: &Client, id: &str| {
+        let body = json!({"argv": ["/bin/sleep", "1000"]});
+        client.post_stream(&format!("/v1/sandboxes/{id}/exec"), &body)
+    };
+    let greedy = server.token("agt:greedy", &["*"]);
+    let other = server.token("agt:other", &["*"]);
+    let (first, second) = (greedy.ready("profile.shop"), other.ready("profile.shop"));
+    let mut programs = Vec::new();
+    for _ in 0..2 {
+        programs.push(started(&greedy, &first).unwrap());
+    }
+    assert_eq!(started(&greedy, &first).err(), Some(503));
+    for _ in 0..2 {
+        programs.push(started(&other, &second).unwrap());
+    }
+    assert_eq!(started(&other, &second).err(), Some(503));
+    programs.clear();
+    until("the end of the programs", || started(&greedy, &first).ok());
+}

@@ -3,6 +3,7 @@
 use crate::fake::{Fake, FakeHost};
 use crate::http::Client;
 use crate::server::{config, until};
+use crate::webhook_queues::{Endpoint, Mode, hook};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -151,4 +152,34 @@ fn every_acknowledged_sandbox_becomes_ready_after_fifty_kills_of_the_server() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn waiting_events_of_a_webhook_arrive_in_order_after_a_kill_of_the_server() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path();
+    let client = Client::new(&directory.join("service.sock"));
+    let started = || {
+        let child = spawn(directory);
+        until("the start of the server", || {
+            UnixStream::connect(&client.socket).ok()
+        });
+        child
+    };
+    let endpoint = Endpoint::start(Mode::Hangs);
+    let mut child = started();
+    hook(&client, &endpoint.url);
+    for _ in 0..5 {
+        client.post("/v1/hosts/local/drain", &json!({})).expect(200);
+    }
+    endpoint.await_attempts(1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    endpoint.is_now(Mode::Answers);
+    let mut child = started();
+    let attempts = endpoint.await_attempts(6);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(attempts[0], attempts[1], "{attempts:?}");
+    assert!(attempts[1..].is_sorted(), "{attempts:?}");
 }

@@ -152,6 +152,25 @@ impl Client {
         }
     }
 
+    /// Sends a request whose answer is a stream; the error is another status than 200.
+    pub fn post_stream(&self, path: &str, body: &Value) -> Result<Lines, u16> {
+        let (mut stream, body) = (self.connect(), body.to_string());
+        let json = ("content-type", "application/json");
+        let length = ("content-length", &*body.len().to_string());
+        let head = self.head("POST", path, &[json, length]);
+        stream
+            .write_all(format!("{head}\r\n{body}").as_bytes())
+            .unwrap();
+        let mut reader = BufReader::new(stream);
+        match read_head(&mut reader).unwrap() {
+            (200, _) => Ok(Lines {
+                reader,
+                pending: String::new(),
+            }),
+            (status, _) => Err(status),
+        }
+    }
+
     /// Creates a sandbox of a profile and waits until it is ready; returns its id.
     pub fn ready(&self, profile: &str) -> String {
         let body = serde_json::json!({"profile": profile});

@@ -20,4 +20,5 @@ mod sandboxes;
 mod server;
 mod tenant_rules;
 mod tenants;
+mod webhook_queues;
 mod webhooks;
