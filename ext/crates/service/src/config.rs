@@ -41,15 +41,21 @@ pub struct ServiceConfig {
 /// Bounds of connections and requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Connections of one listener at the same time; further ones wait in the kernel's queue.
+    /// Connections of one listener on which no request was authenticated yet; further ones are
+    /// closed. Also those of all listeners with an authenticated request; half of them for one
+    /// actor.
     pub connections: usize,
+    /// Connections of one address or user on which no request was authenticated yet.
+    pub peer_connections: usize,
     /// Size of a request's head in bytes.
     pub head: usize,
     /// Size of a request's body in bytes, except the content of a file.
     pub body: usize,
     /// Size in bytes of a file that a request writes to a sandbox.
     pub file: usize,
-    /// Maximum time for the TLS handshake, and then for the head of each request to arrive.
+    /// Maximum time for the TLS handshake and the head of the first request together.
+    pub first_head_time: Duration,
+    /// Maximum time for the head of each later request to arrive, and between two requests.
     pub head_time: Duration,
     /// Longest pause between two parts of a body.
     pub body_idle: Duration,
@@ -65,9 +71,11 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: 256,
+            peer_connections: 64,
             head: 16 * 1024,
             body: 2 * 1024 * 1024,
             file: 64 * 1024 * 1024,
+            first_head_time: Duration::from_secs(5),
             head_time: Duration::from_secs(10),
             body_idle: Duration::from_secs(30),
             body_time: Duration::from_secs(300),

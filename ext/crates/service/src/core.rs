@@ -65,6 +65,8 @@ pub(crate) struct Core {
     records: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     waits: Arc<Semaphore>,
+    /// Permits of connections with an authenticated request, by actor.
+    pub clients: Arc<Shares<Actor>>,
     /// Permits of programs that run for clients, by actor.
     pub execs: Arc<Shares<Actor>>,
     gates: Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>,
@@ -131,6 +133,10 @@ impl Core {
             records: Arc::new(Semaphore::new(CALLS)),
             calls: Arc::new(Semaphore::new(CALLS)),
             waits: Arc::new(Semaphore::new(WAITS)),
+            clients: Shares::new(
+                config.bounds.connections,
+                config.bounds.connections.div_ceil(2),
+            ),
             execs: Shares::new(config.bounds.execs, config.bounds.execs.div_ceil(2)),
             gates: Mutex::default(),
             config,

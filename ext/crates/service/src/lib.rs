@@ -13,6 +13,7 @@ mod auth;
 mod clock;
 mod config;
 pub mod conformance;
+mod connection;
 mod core;
 mod credits;
 mod deliver;

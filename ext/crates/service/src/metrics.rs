@@ -56,6 +56,7 @@ struct Requests {
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, u16), Requests>>,
     pub connections: Gauge,
+    pub connections_refused: Counter,
     pub execs: Gauge,
     pub streams: Gauge,
     pub lifecycle_failures: Counter,
@@ -124,6 +125,12 @@ impl Metrics {
             "gauge",
             "Open connections.",
             &one(self.connections.get()),
+        );
+        family(
+            "wp_codebox_connections_refused_total",
+            "counter",
+            "Connections that were closed because their peer, or all, had as many as they may have.",
+            &one(self.connections_refused.get()),
         );
         family(
             "wp_codebox_execs",

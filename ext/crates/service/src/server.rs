@@ -1,42 +1,23 @@
-//! The server: its connections, its tasks, its start and its stop.
+//! The server: its tasks, its start and its stop.
 
 use crate::access::ServerState;
 use crate::api;
-use crate::auth::Peer;
-use crate::config::{Bounds, ServiceConfig};
+use crate::config::ServiceConfig;
+use crate::connection::accept;
 use crate::core::{Core, THREADS};
 use crate::extension::Extension;
 use crate::host::Host;
-use crate::listener::{Kind, Listener};
+use crate::listener::Listener;
 use crate::otlp::Queue;
 use crate::problem::Problem;
 use crate::{deliver, lifecycle, openapi, otlp, run_watch, upkeep};
-use axum::Router;
-use axum::extract::Request;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
-use tokio_io_timeout::TimeoutStream;
-use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-
-/// Pause after `accept` failed, for example because the process has no free file descriptor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Smallest size of a connection's buffer that hyper accepts.
-const LEAST_BUFFER: usize = 8192;
 
 /// A server that is ready to run.
 pub struct Service {
@@ -165,138 +146,4 @@ fn lock(config: &ServiceConfig) -> io::Result<File> {
         .open(config.directory.join("service.lock"))?;
     fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
-}
-
-/// A listener on the runtime.
-enum Acceptor {
-    Unix(UnixListener),
-    Tls(TcpListener, TlsAcceptor),
-}
-
-impl Acceptor {
-    fn new(kind: &Kind) -> io::Result<Self> {
-        Ok(match kind {
-            Kind::Unix { listener, .. } => {
-                Self::Unix(UnixListener::from_std(listener.try_clone()?)?)
-            }
-            Kind::Tls { listener, config } => {
-                let acceptor = TlsAcceptor::from(Arc::clone(config));
-                Self::Tls(TcpListener::from_std(listener.try_clone()?)?, acceptor)
-            }
-        })
-    }
-}
-
-/// Accepts connections until the server stops, then gives open ones the time `grace` to end.
-async fn accept(core: Arc<Core>, kind: Kind, router: Router) {
-    let acceptor = match Acceptor::new(&kind) {
-        Ok(acceptor) => acceptor,
-        Err(error) => {
-            eprintln!("wp-codebox serve: a listener cannot be used: {error}");
-            return;
-        }
-    };
-    let bounds = core.config.bounds;
-    let permits = Arc::new(Semaphore::new(bounds.connections));
-    let mut stopping = core.stopping.subscribe();
-    let mut connections = JoinSet::new();
-    loop {
-        let next = async {
-            let permit = Arc::clone(&permits).acquire_owned().await.ok()?;
-            let connection = match &acceptor {
-                Acceptor::Unix(listener) => {
-                    let (stream, _) = listener.accept().await.ok()?;
-                    let uid = stream.peer_cred().ok()?.uid();
-                    Connection::Unix(stream, Peer::Unix { uid })
-                }
-                Acceptor::Tls(listener, acceptor) => {
-                    let (stream, address) = listener.accept().await.ok()?;
-                    let _ = stream.set_nodelay(true);
-                    Connection::Tls(stream, acceptor.clone(), Peer::Tls { address })
-                }
-            };
-            Some((permit, connection))
-        };
-        let accepted = tokio::select! {
-            _ = stopping.wait_for(|stopping| *stopping) => break,
-            accepted = next => accepted,
-        };
-        let Some((permit, connection)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let (core, router) = (Arc::clone(&core), router.clone());
-        connections.spawn(async move {
-            core.metrics.connections.up();
-            let stopping = core.stopping.subscribe();
-            connection.serve(router, &bounds, stopping).await;
-            core.metrics.connections.down();
-            drop(permit);
-        });
-        while connections.try_join_next().is_some() {}
-    }
-    let ended = async { while connections.join_next().await.is_some() {} };
-    let _ = timeout(core.config.grace, ended).await;
-    connections.abort_all();
-    if let Kind::Unix { path, .. } = &kind {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// An accepted connection.
-enum Connection {
-    Unix(tokio::net::UnixStream, Peer),
-    Tls(tokio::net::TcpStream, TlsAcceptor, Peer),
-}
-
-impl Connection {
-    async fn serve(self, router: Router, bounds: &Bounds, stopping: watch::Receiver<bool>) {
-        match self {
-            Self::Unix(stream, peer) => {
-                let stream = bounded(stream, bounds);
-                serve(stream, peer, router, bounds, stopping).await;
-            }
-            Self::Tls(stream, acceptor, peer) => {
-                let stream = bounded(stream, bounds);
-                if let Ok(Ok(stream)) = timeout(bounds.head_time, acceptor.accept(stream)).await {
-                    serve(stream, peer, router, bounds, stopping).await;
-                }
-            }
-        }
-    }
-}
-
-/// Closes a connection whose client reads nothing for too long.
-fn bounded<S: AsyncRead + AsyncWrite>(
-    stream: S,
-    bounds: &Bounds,
-) -> std::pin::Pin<Box<TimeoutStream<S>>> {
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(bounds.write_idle));
-    Box::pin(stream)
-}
-
-async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    peer: Peer,
-    router: Router,
-    bounds: &Bounds,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let service = service_fn(move |mut request: Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(peer);
-        router.clone().oneshot(request)
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(bounds.head_time)
-        .max_buf_size(bounds.head.max(LEAST_BUFFER))
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stopping.wait_for(|stopping| *stopping) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
 }

@@ -3,6 +3,7 @@
 use super::{Caller, ServerState};
 use crate::api::{Access, Args, Operation, receive_small};
 use crate::auth::{Peer, Permit, authenticate};
+use crate::connection::ConnectionPermit;
 use crate::core::{Core, Pool};
 use crate::otlp::{Kind, Parent, Span, Status};
 use crate::problem::{ApiResult, Problem};
@@ -103,6 +104,9 @@ async fn check(
             authenticate(&core.store, core.own_uid, peer, &headers)
         })
         .await??;
+    if let Some(connection) = request.extensions().get::<ConnectionPermit>() {
+        connection.authenticated(&core.clients, &principal.actor)?;
+    }
     let permit = match principal.limits {
         None => None,
         Some(limits) => {

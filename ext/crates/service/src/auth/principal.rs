@@ -20,7 +20,6 @@ pub(crate) enum Peer {
     /// A client of the TLS listener.
     Tls {
         /// Its address.
-        #[allow(dead_code, reason = "for the debug output of a connection")]
         address: SocketAddr,
     },
 }

@@ -98,12 +98,13 @@ fn request_with_an_oversized_head_or_body_is_refused_with_status_431_or_413() {
 #[test]
 fn slow_clients_lose_their_connection_and_others_do_not_wait() {
     let server = Server::with(|config| {
-        config.bounds.connections = 4;
+        config.bounds.peer_connections = 5;
         config.bounds.head_time = Duration::from_millis(300);
         config.bounds.body_idle = Duration::from_millis(300);
     });
     let admin = server.admin();
-    // Four clients that never end their head hold all connections, until their time is over.
+    // Four clients that never end their head hold all connections of their user but one, until
+    // their time is over.
     let mut stuck: Vec<_> = (0..4).map(|_| admin.connect()).collect();
     for stream in &mut stuck {
         stream.write_all(b"GET /healthz HT").unwrap();

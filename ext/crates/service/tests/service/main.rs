@@ -9,6 +9,7 @@
 mod access;
 mod bounds;
 mod conformance;
+mod connections;
 mod crash;
 mod credits;
 mod events;

@@ -2,6 +2,7 @@
 
 use crate::fake::{Fake, FakeHost, host};
 use crate::http::Client;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -46,13 +47,32 @@ impl Server {
         let temporary = Arc::new(tempfile::tempdir().unwrap());
         let fake = Fake::new(&temporary.path().join("fake"));
         let host = FakeHost::of(&fake);
-        Self::of(temporary, fake, host, change)
+        Self::of(temporary, fake, host, Vec::new(), change)
+    }
+
+    /// Like [`Server::with`], and also with a TLS listener on loopback. Its certificate is the file
+    /// `cert.pem` beside the socket.
+    pub fn with_tls(change: impl FnOnce(&mut ServiceConfig)) -> (Self, SocketAddr) {
+        let temporary = Arc::new(tempfile::tempdir().unwrap());
+        let own = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let certificate = temporary.path().join("cert.pem");
+        let key = temporary.path().join("key.pem");
+        std::fs::write(&certificate, params.self_signed(&own).unwrap().pem()).unwrap();
+        std::fs::write(&key, own.serialize_pem()).unwrap();
+        let listener = Listener::tls("127.0.0.1:0".parse().unwrap(), &certificate, &key).unwrap();
+        let address = listener.address().unwrap();
+        let fake = Fake::new(&temporary.path().join("fake"));
+        let host = FakeHost::of(&fake);
+        let server = Self::of(temporary, fake, host, vec![listener], change);
+        (server, address)
     }
 
     fn of(
         temporary: Arc<TempDir>,
         fake: Arc<Fake>,
         host: Arc<FakeHost>,
+        mut listeners: Vec<Listener>,
         change: impl FnOnce(&mut ServiceConfig),
     ) -> Self {
         let directory = temporary.path().join("service");
@@ -61,9 +81,9 @@ impl Server {
         let socket = temporary.path().join("service.sock");
         let extension: Arc<dyn Extension> = fake.clone();
         let service = Service::open(config, vec![extension], host.clone()).unwrap();
-        let listener = Listener::unix(&socket, SocketAccess::Owner).unwrap();
+        listeners.push(Listener::unix(&socket, SocketAccess::Owner).unwrap());
         Self {
-            running: Some(run(service, vec![listener])),
+            running: Some(run(service, listeners)),
             directory,
             fake,
             host,
@@ -81,7 +101,7 @@ impl Server {
     pub fn restart_with(mut self, change: impl FnOnce(&mut ServiceConfig)) -> Self {
         self.stop();
         let (fake, host) = (self.fake.clone(), self.host.clone());
-        Self::of(self._temporary.clone(), fake, host, change)
+        Self::of(self._temporary.clone(), fake, host, Vec::new(), change)
     }
 
     /// Stops the server and waits for its end.
