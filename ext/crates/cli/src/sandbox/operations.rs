@@ -13,7 +13,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, SnapshotScope, SnapshotStore, StateDir,
-    StatusFilter, find, list, now_rfc3339, status, view,
+    StatusFilter, find, list, now_rfc3339, reap_dead, status, view,
 };
 
 /// Time limit for a request to a sandbox, enough for a snapshot of several gigabytes.
@@ -191,32 +191,39 @@ impl Sandboxes<'_> {
 
     /// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
     pub(crate) fn end(self, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
-        let over = || {
+        let ended = || {
             status(self.state, run)
                 .map(|s| s == RunStatus::Ended)
                 .map_err(|e| e.body())
         };
-        if over()? {
-            return Ok(());
-        }
-        let close = LiveRequest::Close {
-            reason: reason.to_owned(),
-        };
-        // Ask the sandbox to close, unless it is not ready yet. If it was not asked or did not
-        // answer, cancel its run; a cancelled run also saves its changes.
-        let heard = shown::is_held(run)
-            && !shown::is_being_made(run)
-            && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
-        if !heard && !over()? {
-            let wish = CancelDetails {
-                actor: Some(actor.to_owned()),
-                reason: Some(reason.to_owned()),
+        if !ended()? {
+            let close = LiveRequest::Close {
+                reason: reason.to_owned(),
             };
-            cancel::cancel(self.state, run, &wish)?;
+            // Ask the sandbox to close, unless it is not ready yet. If it was not asked or did not
+            // answer, cancel its run; a cancelled run also saves its changes.
+            let heard = shown::is_held(run)
+                && !shown::is_being_made(run)
+                && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
+            if !heard && !ended()? {
+                let wish = CancelDetails {
+                    actor: Some(actor.to_owned()),
+                    reason: Some(reason.to_owned()),
+                };
+                cancel::cancel(self.state, run, &wish)?;
+            }
         }
         let until = Instant::now() + END_TIMEOUT;
-        // The supervisor removes the control socket after it has written the final record.
-        while !over()? || shown::is_held(run) {
+        // The supervisor removes the control socket after it has written the final record, also when
+        // the sandbox ended by itself. If it died in between, `reap_dead` removes the socket.
+        loop {
+            let is_ended = ended()?;
+            if is_ended && !shown::is_held(run) {
+                return Ok(());
+            }
+            if is_ended {
+                reap_dead(self.state, self.site).map_err(|e| e.body())?;
+            }
             if Instant::now() > until {
                 let message = format!("sandbox {} has not ended within the time limit", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
@@ -224,7 +231,6 @@ impl Sandboxes<'_> {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,10 @@ use super::*;
 use crate::settings::PathArgs;
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, chown};
-use wp_codebox_contracts::SandboxScope;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{CONTROL_SOCKET, Outcome, SandboxScope};
+use wp_codebox_runtime::{Ending, Scratch};
 use wp_codebox_service::SetupMetadata;
 
 fn native() -> (tempfile::TempDir, Native) {
@@ -103,4 +106,36 @@ fn invalid_provision_request_is_refused_before_a_run_exists() {
         r.inputs.insert("wordpress".to_owned(), json!("0.1"));
     };
     assert_eq!(refused(&version), ErrorCode::InputInvalid);
+}
+
+/// A supervisor writes the final record and then removes its control socket.
+#[test]
+fn teardown_of_a_sandbox_that_just_ended_waits_until_its_control_socket_is_removed() {
+    let (_temp, native) = native();
+    let new = NewRun {
+        provenance: Map::from_iter([("sandbox".to_owned(), json!({}))]),
+        ..NewRun::new(RunId::new(RUN).unwrap())
+    };
+    let run = RunDir::create(&native.state, &native.site, &new, 9).unwrap();
+    let socket = run.path().join(CONTROL_SOCKET);
+    let ending = Ending {
+        outcome: Outcome::Succeeded,
+        summary: "The sandbox ended.".to_owned(),
+        summary_detail: None,
+        error: None,
+        bundle_id: None,
+    };
+    run.settle(ending, Scratch::Remove).unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let (id, actor) = (SandboxId::parse(RUN).unwrap(), "adm:test".parse().unwrap());
+    std::thread::scope(|scope| {
+        let torn = scope.spawn(|| native.teardown(&id, &actor, "test"));
+        let until = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < until && !torn.is_finished() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::fs::remove_file(&socket).unwrap();
+        let report = torn.join().unwrap().unwrap();
+        assert!(report.complete, "{report:?}");
+    });
 }
