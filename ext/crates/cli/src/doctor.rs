@@ -210,7 +210,7 @@ impl Drop for StandIn {
 }
 
 fn writable(state: &StateDir) -> Check {
-    match state.probe_writable() {
+    match state.probe_room() {
         Ok(()) => ok(
             "state-dir",
             format!(

@@ -13,10 +13,10 @@ use crate::document::{DocumentError, replace_file, sync_directory, unfinished};
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
 use crate::run_usage::USAGE_FILE;
+use crate::state_dir::reserve;
 use crate::supervisor_death::CRASH;
 use crate::{StateDir, StateDirError, event_log};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -40,8 +40,6 @@ pub const RECOVERY_BUNDLE: &str = "salvage";
 
 /// File in [`RECOVERY_BUNDLE`] that reserves disk space for the end of the run.
 const RESERVE: &str = "reserve";
-/// Size of that file in bytes. Most recovery bundles and the last events of a run need less.
-const RESERVED: u64 = 16 << 20;
 
 /// Name prefix of run directories being removed.
 pub(crate) const REMOVING: &str = ".removing-";
@@ -256,11 +254,7 @@ impl RunDir {
         let mut options = fs::OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600);
         let file = file.open(path).map_err(&failed)?;
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVED) {
-            // Some network file systems cannot reserve space.
-            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => Err(failed(error.into())),
-        }
+        reserve(file.as_fd()).map_err(|error| failed(error.into()))
     }
 
     /// Writes `result.json` with mode 0600. It is written before the final record, so a reader

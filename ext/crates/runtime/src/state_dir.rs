@@ -1,11 +1,16 @@
 //! The state directory: its owner, access checks, and paths in it.
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{StateVersionError, check_state_version, write_state_version};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+
+/// Disk space in bytes that a run reserves for its end. Most recovery bundles and the last events of
+/// a run need less.
+const RESERVED: u64 = 16 << 20;
 
 /// User id and group id that own the state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,20 +267,29 @@ impl StateDir {
         Ok(at)
     }
 
-    /// Checks that the directory is writable: creates and removes a file.
-    pub fn probe_writable(&self) -> Result<(), StateDirError> {
+    /// Checks that a run could start: creates a file, removes it, and asks for the disk space that a
+    /// run reserves. The file has no name while it is large, so a killed process leaves nothing behind.
+    pub fn probe_room(&self) -> Result<(), StateDirError> {
         let name = format!(".probe-{}", rustix::process::getpid().as_raw_nonzero());
         let fail = |source| StateDirError::Create {
             path: self.path.clone(),
-            what: "a file".to_owned(),
+            what: format!("a file of {} MiB", RESERVED >> 20),
             source,
         };
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        drop(
-            rustix::fs::openat(&self.fd, &*name, flags, Mode::from_raw_mode(0o600))
-                .map_err(fail)?,
-        );
-        rustix::fs::unlinkat(&self.fd, &*name, AtFlags::empty()).map_err(fail)
+        let file = rustix::fs::openat(&self.fd, &*name, flags, Mode::from_raw_mode(0o600))
+            .map_err(fail)?;
+        rustix::fs::unlinkat(&self.fd, &*name, AtFlags::empty()).map_err(fail)?;
+        reserve(file.as_fd()).map_err(fail)
+    }
+}
+
+/// Reserves the disk space of a file that a run needs for its end.
+pub(crate) fn reserve(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, RESERVED) {
+        // Some network file systems cannot reserve space.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -335,7 +349,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
         owned_by_somebody(&path);
         let state = StateDir::open(&path).unwrap();
-        state.probe_writable().unwrap();
+        state.probe_room().unwrap();
         let site = state.site(&SiteId::new("site-1").unwrap()).unwrap();
         assert_eq!(
             fs::metadata(&site).unwrap().permissions().mode() & 0o777,

@@ -9,6 +9,7 @@ use crate::sandbox::Sandboxes;
 use crate::{Settings, cancel};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{
     BundleRow, Dir, HostKey, Store, StoredBundle, VerifyOptions, verify_bundle,
 };
@@ -30,6 +31,9 @@ const EVENTS: PageLimits = PageLimits {
     count: 500,
     bytes: 4 * 1024 * 1024,
 };
+/// Shortest time between two test writes to the state directory.
+const PROBE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Profiles, runs and artifacts of one site.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -40,8 +44,8 @@ pub(crate) struct Machine {
     source_roots: SourceRoots,
     /// Extension whose prices apply to runs.
     extension: ExtensionId,
-    /// Lock for a test write to the state directory: test writes of one process use the same file.
-    probe: Mutex<()>,
+    /// Time and result of the last test write to the state directory. Every client may ask for it.
+    probe: Mutex<Option<(Instant, Result<(), ErrorBody>)>>,
 }
 
 impl Machine {
@@ -334,8 +338,14 @@ impl Host for Machine {
     }
 
     fn ready(&self) -> Result<(), ErrorBody> {
-        let _turn = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
-        self.state.probe_writable().map_err(|e| e.body())?;
+        let mut last = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.take().filter(|(at, _)| at.elapsed() < PROBE_PAUSE);
+        let (at, room) = known.unwrap_or_else(|| {
+            let room = self.state.probe_room().map_err(|e| e.body());
+            (Instant::now(), room)
+        });
+        *last = Some((at, room.clone()));
+        room?;
         self.settings.named_wordpress().map(drop)
     }
 }
