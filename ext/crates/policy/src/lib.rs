@@ -54,7 +54,7 @@ pub use mounts::{
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
     ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, check_address,
-    check_model_request, host_presets, is_method,
+    check_model_request, host_presets, is_method, split_port,
 };
 pub use redaction::{Finding, Redactor};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};

@@ -1,6 +1,7 @@
 //! Settings of a server.
 
 use crate::otlp::OtlpEndpoint;
+use crate::webhook_target::WebhookTargets;
 use std::path::PathBuf;
 use std::time::Duration;
 use wp_codebox_ledger::{Ledger, Prices};
@@ -26,6 +27,8 @@ pub struct ServiceConfig {
     pub health: Duration,
     /// Pause of a webhook after its first failed delivery; later ones are longer.
     pub webhook_pause: Duration,
+    /// Destinations of webhooks besides public addresses.
+    pub webhook_targets: WebhookTargets,
     /// Events that wait for one webhook; of further ones the oldest is dropped.
     pub webhook_queue: u64,
     /// Time that requests get to end when the server stops.
@@ -98,6 +101,7 @@ impl ServiceConfig {
             poll: Duration::from_secs(2),
             health: Duration::from_secs(15),
             webhook_pause: Duration::from_secs(5),
+            webhook_targets: WebhookTargets::default(),
             webhook_queue: 10_000,
             grace: Duration::from_secs(20),
             retention: Duration::from_secs(30 * 24 * 3600),

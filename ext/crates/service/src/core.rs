@@ -12,6 +12,7 @@ use crate::otlp::{Queue, Span, Tracer};
 use crate::problem::{ApiResult, Problem};
 use crate::shares::Shares;
 use crate::store::{SandboxRecord, Store};
+use crate::webhook_target::WebhookTargets;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -50,6 +51,8 @@ pub(crate) struct Core {
     pub tracer: Tracer,
     /// True from the moment at which the server begins to stop.
     pub stopping: watch::Sender<bool>,
+    /// Destinations of webhooks besides public addresses.
+    pub webhook_targets: Arc<WebhookTargets>,
     /// Wakes the task that delivers webhooks.
     pub deliver: Notify,
     /// Held while a route is chosen and its sandbox stored, so that two requests cannot both take
@@ -124,6 +127,7 @@ impl Core {
             metrics: Arc::default(),
             tracer,
             stopping: watch::Sender::new(false),
+            webhook_targets: Arc::new(std::mem::take(&mut config.webhook_targets)),
             deliver: Notify::new(),
             placement: tokio::sync::Mutex::new(()),
             description,

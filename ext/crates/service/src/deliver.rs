@@ -17,6 +17,7 @@ use crate::core::Core;
 use crate::problem::ApiResult;
 use crate::shares::Shares;
 use crate::store::{Attempt, Delivery, DueWebhook, Event, Store, StoreResult};
+use crate::webhook_target::{Lookup, TargetResolver, WebhookTargets, dns};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::Client;
 use sha2::Sha256;
@@ -46,7 +47,7 @@ const RECORDS_PAUSE: Duration = Duration::from_secs(1);
 /// Delivers until the server stops.
 pub(crate) async fn run(core: Arc<Core>) -> Result<(), ErrorBody> {
     let deliverer = Arc::new(Deliverer {
-        client: client()?,
+        client: client(&core.webhook_targets, dns)?,
         answering: Shares::new(AT_ONCE, AT_ONCE_EACH),
         others: Shares::new(AT_ONCE, AT_ONCE_EACH),
         core: Arc::clone(&core),
@@ -147,7 +148,7 @@ impl Deliverer {
         };
         let attempt = match event {
             None => Attempt::Skipped,
-            Some(event) => match send(&self.client, &delivery, &event).await {
+            Some(event) => match self.send(&delivery, &event).await {
                 Ok(()) => Attempt::Done,
                 Err(reason) => self.failed(&delivery, &reason),
             },
@@ -168,6 +169,34 @@ impl Deliverer {
         Ok(answers)
     }
 
+    /// Sends an event; the error says why the endpoint did not accept it.
+    async fn send(&self, delivery: &Delivery, event: &Event) -> Result<(), String> {
+        let webhook = &delivery.webhook;
+        // An address in the URL is not resolved, so it is checked here.
+        let url = self.core.webhook_targets.parse(&webhook.url);
+        let url = url.map_err(|error| error.to_string())?;
+        let body = event.document().to_string();
+        let seconds = now_ms() / 1000;
+        let signature = sign(&webhook.secret, seconds, &body)
+            .ok_or_else(|| "its key cannot sign".to_owned())?;
+        let request = self
+            .client
+            .post(url)
+            .header("content-type", "application/json")
+            .header("wp-codebox-event", event.kind.as_str())
+            .header(
+                "wp-codebox-delivery",
+                format!("{}-{}", webhook.id, event.id),
+            )
+            .header(SIGNATURE, format!("t={seconds},v1={signature}"))
+            .body(body);
+        let response = request.send().await.map_err(|error| cause(&error))?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("its endpoint answered {}", status.as_u16())),
+        }
+    }
+
     fn failed(&self, delivery: &Delivery, reason: &str) -> Attempt {
         let failures = delivery.failures.saturating_add(1);
         let pause = pause(self.core.config.webhook_pause, failures);
@@ -184,8 +213,12 @@ impl Deliverer {
     }
 }
 
-fn client() -> Result<Client, ErrorBody> {
+fn client(targets: &Arc<WebhookTargets>, lookup: Lookup) -> Result<Client, ErrorBody> {
     Client::builder()
+        .dns_resolver(Arc::new(TargetResolver {
+            targets: Arc::clone(targets),
+            lookup,
+        }))
         .user_agent("wp-codebox")
         .redirect(reqwest::redirect::Policy::none())
         .timeout(TIMEOUT)
@@ -236,29 +269,6 @@ fn readable(store: &Store, delivery: &Delivery) -> StoreResult<Option<Event>> {
     Ok(Some(event).filter(|event| may_read(&principal, event)))
 }
 
-/// Sends an event; the error says why the endpoint did not accept it.
-async fn send(client: &Client, delivery: &Delivery, event: &Event) -> Result<(), String> {
-    let body = event.document().to_string();
-    let seconds = now_ms() / 1000;
-    let signature = sign(&delivery.webhook.secret, seconds, &body)
-        .ok_or_else(|| "its key cannot sign".to_owned())?;
-    let request = client
-        .post(&delivery.webhook.url)
-        .header("content-type", "application/json")
-        .header("wp-codebox-event", event.kind.as_str())
-        .header(
-            "wp-codebox-delivery",
-            format!("{}-{}", delivery.webhook.id, event.id),
-        )
-        .header(SIGNATURE, format!("t={seconds},v1={signature}"))
-        .body(body);
-    let response = request.send().await.map_err(|error| cause(&error))?;
-    match response.status() {
-        status if status.is_success() => Ok(()),
-        status => Err(format!("its endpoint answered {}", status.as_u16())),
-    }
-}
-
 /// Returns the innermost error, without the URL, which may contain a key.
 fn cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
@@ -289,6 +299,9 @@ fn pause(first: Duration, failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::future::BoxFuture;
+    use std::io;
+    use std::net::SocketAddr;
 
     #[test]
     fn pauses_between_delivery_attempts_grow_fourfold_up_to_one_hour() {
@@ -306,5 +319,30 @@ mod tests {
         let signature = sign("00ff", 1_700_000_000, "{}").unwrap();
         assert_eq!(signature, known);
         assert_ne!(sign("00ff", 1_700_000_001, "{}").unwrap(), signature);
+    }
+
+    #[tokio::test]
+    async fn name_that_resolves_to_this_machine_gets_no_connection_unless_the_operator_allows_it() {
+        fn lookup(_: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+            Box::pin(async { Ok(vec![SocketAddr::from(([127, 0, 0, 1], 0))]) })
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("http://rebound.example:{port}/");
+        let mut targets = WebhookTargets::default();
+        let refused = client(&Arc::new(targets.clone()), lookup).unwrap();
+        let error = refused.post(&url).send().await.unwrap_err();
+        assert!(cause(&error).contains("loopback"), "{}", cause(&error));
+        assert_eq!(
+            listener.accept().unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        targets.allow("rebound.example").unwrap();
+        let allowed = client(&Arc::new(targets), lookup).unwrap();
+        let sending = tokio::spawn(async move { allowed.post(&url).send().await });
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        drop(listener.accept().await.unwrap());
+        sending.await.unwrap().unwrap_err();
     }
 }

@@ -34,6 +34,7 @@ mod store;
 mod tls;
 mod trust;
 mod upkeep;
+mod webhook_target;
 
 pub use actor::{Actor, ActorClass, ActorError};
 pub use auth::{Grant, NewToken, Scope, ScopeError, Scopes, TokenSpec, TokenStore};
@@ -49,6 +50,7 @@ pub use profile::ProfileDocument;
 pub use remote::{Remote, RemoteTarget};
 pub use server::Service;
 pub use store::TokenRow;
+pub use webhook_target::WebhookTargets;
 
 /// Returns the OpenAPI document of the API as JSON text.
 #[must_use]

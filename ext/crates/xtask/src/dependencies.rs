@@ -64,7 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("routing", &["contracts"]),
     // Only the command line may use `cluster`, so a run on one host executes none of its code.
     ("cluster", &["contracts", "policy", "artifacts"]),
-    ("service", &["contracts", "ledger", "routing"]),
+    ("service", &["contracts", "ledger", "policy", "routing"]),
     (
         "cli",
         &[

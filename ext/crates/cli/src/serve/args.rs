@@ -58,6 +58,10 @@ pub(crate) struct ServeArgs {
     /// Directory below which callers may name the directory of a workspace. May be repeated.
     #[arg(long = "source-root", value_name = "DIR")]
     pub source_roots: Vec<PathBuf>,
+    /// Let webhooks reach this IP address, network (10.1.0.0/16) or host name, although it is not
+    /// public; otherwise they reach only public addresses. May be repeated.
+    #[arg(long = "webhook-allow", value_name = "NETWORK|HOST")]
+    pub webhook_allow: Vec<String>,
     /// Maximum number of sandboxes of this machine at one time.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub capacity: u32,

@@ -80,6 +80,10 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let roots = SourceRoots::new(&args.source_roots)?;
     let mut config = ServiceConfig::new(directory);
     config.otlp = collector(args)?;
+    for destination in &args.webhook_allow {
+        let allowed = config.webhook_targets.allow(destination);
+        allowed.map_err(|error| invalid(format!("--webhook-allow: {}", error.message)))?;
+    }
     config.prices = prices;
     if args.credits {
         let files = LedgerFiles::in_state(state.path());

@@ -1,7 +1,7 @@
 //! Base URL of a model: its canonical form, and the IP addresses that its host name may resolve
 //! to.
 
-use crate::network::{Forbidden, Host, HostError, Transport, check_address, parse_port};
+use crate::network::{Forbidden, Host, HostError, Transport, check_address, split_port};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Maximum length of a base URL in bytes.
@@ -124,13 +124,8 @@ impl ModelBase {
         if !path.is_empty() && path.split('/').skip(1).any(bad) {
             return Err(BaseUrlError::Path);
         }
-        let (host, port) = match authority.rfind(':') {
-            Some(at) if !authority[at..].contains(']') => {
-                let port = parse_port(&authority[at + 1..]).map_err(BaseUrlError::Host)?;
-                (&authority[..at], port)
-            }
-            _ => (authority, transport.default_port()),
-        };
+        let (host, port) = split_port(authority).map_err(BaseUrlError::Host)?;
+        let port = port.unwrap_or(transport.default_port());
         let (host, address) = host_of(host)?;
         let reach = reach_of(transport, &host, address)?;
         let base = Self {

@@ -175,19 +175,28 @@ pub struct Authority {
 impl Authority {
     /// Parses `host` or `host:port`. User information is refused.
     pub fn parse(text: &str) -> Result<Self, HostError> {
-        let (host, port) = match text.rfind(':') {
-            // The last colon of `[::1]` lies inside the brackets and begins no port.
-            Some(at) if !text[at..].contains(']') => (&text[..at], Some(&text[at + 1..])),
-            _ => (text, None),
-        };
+        let (host, port) = split_port(text)?;
         Ok(Self {
             host: Host::parse(host)?,
-            port: port.map(parse_port).transpose()?,
+            port,
         })
     }
 }
 
-pub(crate) fn parse_port(text: &str) -> Result<u16, HostError> {
+/// Splits `host:port` or `host`; the host is not checked. A port is a decimal number from 1 to 65535
+/// without sign, leading zero and other characters: programs disagree about all other texts.
+pub fn split_port(authority: &str) -> Result<(&str, Option<u16>), HostError> {
+    match authority.rfind(':') {
+        // The last colon of `[::1]` lies inside the brackets and begins no port.
+        Some(at) if !authority[at..].contains(']') => {
+            let port = parse_port(&authority[at + 1..])?;
+            Ok((&authority[..at], Some(port)))
+        }
+        _ => Ok((authority, None)),
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, HostError> {
     // `u16::from_str` would accept a leading plus sign and leading zeros.
     let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
@@ -283,6 +292,9 @@ mod tests {
             "a.b:65536",
             "a.b:80:90",
             "a.b:x",
+            "a.b:1*",
+            "a.b: 80",
+            "[2606:4700::1]:1*",
         ] {
             assert!(Authority::parse(bad).is_err(), "{bad}");
         }

@@ -12,8 +12,7 @@ mod presets;
 mod secret_scope;
 
 pub use address::{Forbidden, check_address};
-pub(crate) use host::parse_port;
-pub use host::{Authority, Host, HostError};
+pub use host::{Authority, Host, HostError, split_port};
 pub use model_paths::check_model_request;
 pub use path::{Ambiguity, PathError, RequestPath};
 pub use secret_scope::{SecretScope, Transport};

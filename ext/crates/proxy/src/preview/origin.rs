@@ -4,6 +4,7 @@ use hyper::http::uri::{Authority, Uri};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_policy::split_port;
 
 /// An origin: scheme, host and port, written as a browser writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,19 +113,20 @@ fn host_of(address: IpAddr) -> String {
 /// Returns host and port as a browser writes them: in lower case, without the scheme's default
 /// port.
 fn written(authority: &Authority, scheme: Scheme) -> Option<String> {
-    let host = authority.host().to_ascii_lowercase();
+    let (host, port) = split_port(authority.as_str()).ok()?;
+    if host != authority.host() {
+        return None;
+    }
+    let host = host.to_ascii_lowercase();
     let plain = host.bytes().all(|byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'[' | b']' | b':')
     });
     if host.is_empty() || !plain {
         return None;
     }
-    let rest = authority.as_str().get(authority.host().len()..)?;
-    match (rest.strip_prefix(':'), authority.port_u16()) {
-        (None, _) => Some(host),
-        (Some(_), Some(port)) if port == scheme.port() => Some(host),
-        (Some(_), Some(port)) => Some(format!("{host}:{port}")),
-        (Some(_), None) => None,
+    match port {
+        Some(port) if port != scheme.port() => Some(format!("{host}:{port}")),
+        Some(_) | None => Some(host),
     }
 }
 
@@ -200,6 +202,10 @@ mod unit {
             "https://preview.example.org/?a=1",
             "https://preview.example.org/#a",
             "https://preview.example.org:99999",
+            "https://preview.example.org:1*",
+            "https://preview.example.org:+443",
+            "https://preview.example.org:0443",
+            "https://preview.example.org:",
             "https://pre view",
             "",
         ] {
@@ -231,6 +237,9 @@ mod unit {
             "preview.example.org.",
             "x@127.0.0.1:4321",
             "127.0.0.1:4321:1",
+            "127.0.0.1:+4321",
+            "127.0.0.1:04321",
+            "127.0.0.1:4321*",
             "localhost",
             "",
         ] {

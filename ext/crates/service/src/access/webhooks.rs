@@ -5,6 +5,13 @@ use crate::problem::{ApiResult, Problem};
 use crate::store::Webhook;
 
 impl Caller {
+    /// Checks that events can go to a URL.
+    pub(crate) fn check_webhook_url(&self, url: &str) -> ApiResult<()> {
+        let parsed = self.core.webhook_targets.parse(url);
+        parsed.map_err(|error| Problem::invalid(error.to_string()))?;
+        Ok(())
+    }
+
     pub(crate) async fn webhooks(&self) -> ApiResult<Vec<Webhook>> {
         let token = self.principal.token.clone();
         self.core.records(move |store| store.webhooks(&token)).await

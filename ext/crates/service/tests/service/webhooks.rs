@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use wp_codebox_service::{ServiceConfig, WebhookTargets};
 
 #[derive(Debug, Clone)]
 struct Delivery {
@@ -180,4 +181,35 @@ fn webhook_gets_only_the_events_that_its_token_may_read() {
     token
         .post("/v1/webhooks", &json!({"url": "http://hooks.example/"}))
         .problem(400, "wp_codebox_input_invalid");
+}
+
+#[test]
+fn webhook_on_a_private_address_gets_nothing_unless_the_operator_allows_it() {
+    let forbid = |config: &mut ServiceConfig| config.webhook_targets = WebhookTargets::default();
+    let server = Server::with(forbid);
+    let (url, got) = receiver(0);
+    let body = json!({"url": url});
+    let refused = server.admin().post("/v1/webhooks", &body);
+    let refused = refused.problem(400, "wp_codebox_input_invalid");
+    assert!(
+        refused.text().contains("--webhook-allow"),
+        "{}",
+        refused.text()
+    );
+    // Positive control; then the operator changes the settings.
+    let server = server.restart();
+    server.admin().post("/v1/webhooks", &body).expect(201);
+    let server = server.restart_with(forbid);
+    server.admin().ready("profile.shop");
+    until("a failed attempt", || {
+        let text = server.admin().get("/metrics").expect(200).text();
+        let failed = "deliveries_total{result=\"failed\"} ";
+        let count = text.split(failed).nth(1)?.lines().next()?;
+        (count != "0").then_some(())
+    });
+    assert_eq!(got.lock().unwrap().len(), 0);
+    let _server = server.restart();
+    until("the delivery", || {
+        (!got.lock().unwrap().is_empty()).then_some(())
+    });
 }
