@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
+use WPCodebox\UrlParts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -116,9 +117,8 @@ final class BrowserHost {
 	 * @throws Failure `wp_codebox_browser_host_invalid`.
 	 */
 	private function checked( string $value, string $constant ): string {
-		$parts  = wp_parse_url( $value );
-		$parts  = is_array( $parts ) ? $parts : [];
-		$host   = self::host_of( $value );
+		$parts  = UrlParts::of( $value );
+		$host   = [] === $parts ? '' : self::host_of( $value );
 		$scheme = strtolower( (string) ( $parts['scheme'] ?? '' ) );
 		if ( '' === $host || [] !== array_diff_key( $parts, array_flip( [ 'scheme', 'host', 'port', 'path' ] ) ) || ! in_array( $parts['path'] ?? '/', [ '/' ], true ) ) {
 			/* translators: %s: name of a constant. */

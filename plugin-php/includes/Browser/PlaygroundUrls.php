@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
+use WPCodebox\UrlParts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -105,8 +106,8 @@ final class PlaygroundUrls {
 	 * @throws Failure `wp_codebox_browser_url_invalid` or `_url_insecure`.
 	 */
 	public static function checked( string $field, string $url, bool $http = false ): string {
-		$parts = wp_parse_url( $url );
-		if ( ! is_array( $parts ) || empty( $parts['host'] ) || isset( $parts['user'] ) || ! in_array( strtolower( $parts['scheme'] ?? '' ), [ 'http', 'https' ], true ) ) {
+		$parts = UrlParts::of( $url );
+		if ( empty( $parts['host'] ) || isset( $parts['user'] ) || ! in_array( strtolower( $parts['scheme'] ?? '' ), [ 'http', 'https' ], true ) ) {
 			/* translators: %s: name of a field. */
 			throw Failure::because( ErrorCode::BrowserUrlInvalid, Sentence::of( __( '%s is not an address of the form https://host/path.', 'codebox' ), $field ), [], [ 'field' => $field ] );
 		}

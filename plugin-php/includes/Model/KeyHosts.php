@@ -11,6 +11,7 @@ namespace WPCodebox\Model;
 
 use WordPress\AiClient\AiClient;
 use WPCodebox\ExtensionGate;
+use WPCodebox\UrlParts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -72,9 +73,9 @@ final class KeyHosts {
 	 * @param string       $base_url Base URL of the model API.
 	 */
 	public static function names( array $hosts, string $base_url ): bool {
-		$parts = wp_parse_url( $base_url );
-		$host  = strtolower( is_array( $parts ) ? $parts['host'] ?? '' : '' );
-		$port  = is_array( $parts ) ? $parts['port'] ?? ( 'http' === ( $parts['scheme'] ?? '' ) ? 80 : 443 ) : 0;
+		$parts = UrlParts::of( $base_url );
+		$host  = strtolower( (string) ( $parts['host'] ?? '' ) );
+		$port  = $parts['port'] ?? ( 'http' === ( $parts['scheme'] ?? '' ) ? 80 : 443 );
 		foreach ( '' === $host ? [] : $hosts as $entry ) {
 			if ( is_string( $entry ) && in_array( strtolower( $entry ), [ $host, $host . ':' . $port ], true ) ) {
 				return true;

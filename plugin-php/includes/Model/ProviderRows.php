@@ -11,6 +11,7 @@ namespace WPCodebox\Model;
 
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
+use WPCodebox\UrlParts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -177,8 +178,8 @@ final class ProviderRows {
 	 */
 	private static function address( string $id, mixed $value ): string {
 		$url   = is_string( $value ) ? rtrim( trim( $value ), '/' ) : '';
-		$parts = '' === $url || strlen( $url ) > 2000 || 1 === preg_match( '/[\s\p{C}]/u', $url ) ? false : wp_parse_url( $url );
-		if ( ! is_array( $parts ) || ! in_array( $parts['scheme'] ?? '', [ 'http', 'https' ], true ) || empty( $parts['host'] ) || array_diff( array_keys( $parts ), [ 'scheme', 'host', 'port', 'path' ] ) !== [] ) {
+		$parts = '' === $url || strlen( $url ) > 2000 || 1 === preg_match( '/[\s\p{C}]/u', $url ) ? [] : UrlParts::of( $url );
+		if ( ! in_array( $parts['scheme'] ?? '', [ 'http', 'https' ], true ) || empty( $parts['host'] ) || array_diff( array_keys( $parts ), [ 'scheme', 'host', 'port', 'path' ] ) !== [] ) {
 			/* translators: %s: id of a model provider. */
 			throw Failure::invalid_input( Sentence::of( __( 'The "base_url" of the model provider "%s" must be an http or https address without user, query and fragment, like https://models.example.com/v1.', 'codebox' ), $id ) );
 		}
