@@ -9,36 +9,16 @@ use crate::extension::{Extension, SandboxId};
 use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::otlp::{Queue, Span, Tracer};
+use crate::pools::Pools;
 use crate::problem::{ApiResult, Problem};
 use crate::shares::Shares;
-use crate::store::{SandboxRecord, Store};
+use crate::store::Store;
 use crate::webhook_target::WebhookTargets;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{Capabilities, HostRecord};
-
-/// Threads of the pool for records, and again of the pool for short calls to extensions.
-const CALLS: usize = 64;
-/// Threads of the pool for calls that wait until a sandbox is ready or has ended.
-const WAITS: usize = 256;
-
-/// Maximum number of blocking threads of a server's runtime: the three pools, and 192 for programs
-/// that run for clients and for other work.
-pub(crate) const THREADS: usize = 2 * CALLS + WAITS + 192;
-
-/// A bounded share of the blocking threads. A kind of call that blocks long has a pool of its own,
-/// so it cannot keep the others waiting.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Pool {
-    /// Reads and writes of the records.
-    Records,
-    /// Short calls to extensions and the host.
-    Calls,
-    /// Calls that wait for a sandbox.
-    Waits,
-}
 
 /// State of one server.
 pub(crate) struct Core {
@@ -65,9 +45,7 @@ pub(crate) struct Core {
     /// Latency of the hosts in milliseconds, as the last health checks measured it.
     pub latencies: Mutex<HashMap<String, u32>>,
     extensions: BTreeMap<String, Arc<dyn Extension>>,
-    records: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    waits: Arc<Semaphore>,
+    pub pools: Pools,
     /// Permits of connections with an authenticated request, by actor.
     pub clients: Arc<Shares<Actor>>,
     /// Permits of programs that run for clients, by actor.
@@ -134,9 +112,7 @@ impl Core {
             own_uid: rustix::process::geteuid().as_raw(),
             latencies: Mutex::default(),
             extensions: named,
-            records: Arc::new(Semaphore::new(CALLS)),
-            calls: Arc::new(Semaphore::new(CALLS)),
-            waits: Arc::new(Semaphore::new(WAITS)),
+            pools: Pools::default(),
             clients: Shares::new(
                 config.bounds.connections,
                 config.bounds.connections.div_ceil(2),
@@ -153,73 +129,6 @@ impl Core {
         if !self.tracer.end(span) {
             self.metrics.spans_dropped.add();
         }
-    }
-
-    /// Runs blocking work on a thread of a pool. Waits while all of them are in use.
-    pub(crate) async fn blocking<T: Send + 'static>(
-        self: &Arc<Self>,
-        pool: Pool,
-        work: impl FnOnce(&Self) -> T + Send + 'static,
-    ) -> ApiResult<T> {
-        let threads = match pool {
-            Pool::Records => &self.records,
-            Pool::Calls => &self.calls,
-            Pool::Waits => &self.waits,
-        };
-        let stopped = || {
-            Problem::new(
-                ErrorCode::ServiceUnavailable,
-                "the service is stopping; repeat the request later",
-            )
-        };
-        let permit = Arc::clone(threads)
-            .acquire_owned()
-            .await
-            .map_err(|_| stopped())?;
-        let core = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || {
-            let result = work(&core);
-            drop(permit);
-            result
-        });
-        done.await.map_err(|error| {
-            if error.is_panic() {
-                Problem::new(
-                    ErrorCode::Internal,
-                    "a call failed because of a defect of the service; the service's log has the detail",
-                )
-            } else {
-                stopped()
-            }
-        })
-    }
-
-    /// Runs work on the records.
-    pub(crate) async fn records<T: Send + 'static, E>(
-        self: &Arc<Self>,
-        work: impl FnOnce(&Store) -> Result<T, E> + Send + 'static,
-    ) -> ApiResult<T>
-    where
-        E: Send + 'static,
-        Problem: From<E>,
-    {
-        Ok(self
-            .blocking(Pool::Records, |core| work(&core.store))
-            .await??)
-    }
-
-    /// Calls the extension of a sandbox.
-    pub(crate) async fn call<T: Send + 'static>(
-        self: &Arc<Self>,
-        pool: Pool,
-        record: &SandboxRecord,
-        work: impl FnOnce(&dyn Extension, &SandboxId) -> Result<T, ErrorBody> + Send + 'static,
-    ) -> ApiResult<T> {
-        let extension = self.extension(&record.extension)?;
-        let id = record.provision.sandbox.clone();
-        Ok(self
-            .blocking(pool, move |_| work(extension.as_ref(), &id))
-            .await??)
     }
 
     pub(crate) fn extension(&self, id: &str) -> ApiResult<Arc<dyn Extension>> {

@@ -24,6 +24,7 @@ mod listener;
 mod metrics;
 mod openapi;
 mod otlp;
+mod pools;
 mod problem;
 mod profile;
 mod remote;

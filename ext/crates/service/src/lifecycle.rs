@@ -7,9 +7,10 @@
 
 use crate::actor::Actor;
 use crate::clock::{now_ms, parse_rfc3339};
-use crate::core::{Core, Pool, service_actor};
+use crate::core::{Core, service_actor};
 use crate::extension::{CleanupReport, Ended, Reachability, SandboxId, SandboxState, SandboxView};
 use crate::otlp::{Kind, Parent, Span, Status};
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::SandboxRecord;
 use std::sync::Arc;

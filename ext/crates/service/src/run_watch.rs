@@ -4,8 +4,9 @@
 //! finds out whether the run exists, and if it does not, makes sure that it never starts.
 
 use crate::access::settle_start;
-use crate::core::{Core, Pool};
+use crate::core::Core;
 use crate::host::RunProgress;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::{RunRecord, RunState};
 use std::sync::Arc;

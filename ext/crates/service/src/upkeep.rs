@@ -1,7 +1,8 @@
 //! Periodic tasks of the server: health checks of hosts, and removal of old records.
 
 use crate::clock::now_ms;
-use crate::core::{Core, Pool, service_actor};
+use crate::core::{Core, service_actor};
+use crate::pools::Pool;
 use crate::problem::ApiResult;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};

@@ -3,9 +3,10 @@
 use super::{Caller, ServerState};
 use crate::api::{Access, Args, Operation, receive_small};
 use crate::auth::{Peer, Permit, authenticate};
-use crate::connection::ConnectionPermit;
-use crate::core::{Core, Pool};
+use crate::connection::{ConnectionPermit, Origin};
+use crate::core::Core;
 use crate::otlp::{Kind, Parent, Span, Status};
+use crate::pools::{CoreFor, Party, Pool};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -99,7 +100,7 @@ async fn check(
         ));
     };
     let headers = request.headers().clone();
-    let principal = core
+    let principal = CoreFor::new(core, Party::Peer(Origin::from(&peer)))
         .blocking(Pool::Records, move |core| {
             authenticate(&core.store, core.own_uid, peer, &headers)
         })
@@ -125,7 +126,7 @@ async fn check(
     }
     let args = Args::parse(request.uri(), operation.query)?;
     request.extensions_mut().insert(Caller {
-        core: Arc::clone(core),
+        core: CoreFor::new(core, Party::Actor(principal.actor.clone())),
         scope,
         principal,
         args,

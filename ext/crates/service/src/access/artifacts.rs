@@ -1,8 +1,9 @@
 //! Artifact bundles that a client may read. A bundle belongs to the owner of the run that made it.
 
 use super::Caller;
-use crate::core::{Core, Pool};
+use crate::core::Core;
 use crate::host::{Host, Page};
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use serde_json::Value;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};

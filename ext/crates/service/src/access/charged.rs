@@ -2,7 +2,7 @@
 
 use super::Caller;
 use crate::auth::Scope;
-use crate::core::Pool;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::SandboxRecord;
 use serde_json::Value;

@@ -2,9 +2,10 @@
 
 use super::{Caller, Sandbox};
 use crate::clock::now_ms;
-use crate::core::{Core, Pool};
+use crate::core::Core;
 use crate::extension::{Provision, SandboxState};
 use crate::lifecycle::{Origin, follow};
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
 use crate::store::{Claim, IdempotencyKey, SandboxRecord};

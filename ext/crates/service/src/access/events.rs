@@ -4,6 +4,7 @@ use super::{Caller, Owner};
 use crate::auth::{Principal, Scope};
 use crate::clock::now_ms;
 use crate::core::Core;
+use crate::pools::CoreFor;
 use crate::problem::ApiResult;
 use crate::store::{Event, EventFilter};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(crate) enum Follow {
 
 /// Pages of the events that a client may read, one after the other.
 pub(crate) struct EventPages {
-    core: Arc<Core>,
+    core: CoreFor,
     principal: Principal,
     filter: EventFilter,
     after: u64,
@@ -58,7 +59,7 @@ impl Caller {
         if let Some(id) = &sandbox {
             self.sandbox(id).await?;
         }
-        let core = Arc::clone(&self.core);
+        let core = self.core.clone();
         let changes = core.store.watch_events();
         let after = match (after, &sandbox) {
             (Some(after), _) => after,

@@ -2,14 +2,15 @@
 //! is the whole check.
 
 use super::{Caller, ServerState};
-use crate::core::{Core, Pool};
+use crate::auth::Peer;
+use crate::connection::Origin;
 use crate::extension::Extension;
+use crate::pools::{CoreFor, Party, Pool};
 use crate::problem::{ApiResult, Problem};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde_json::Value;
 use std::convert::Infallible;
-use std::sync::Arc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{Capabilities, HostRecord};
 
@@ -82,13 +83,20 @@ impl Caller {
 }
 
 /// What everybody who can connect may know of the server.
-pub(crate) struct PublicState(Arc<Core>);
+pub(crate) struct PublicState(CoreFor);
 
 impl FromRequestParts<ServerState> for PublicState {
     type Rejection = Infallible;
 
-    async fn from_request_parts(_: &mut Parts, state: &ServerState) -> Result<Self, Infallible> {
-        Ok(Self(Arc::clone(&state.0)))
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &ServerState,
+    ) -> Result<Self, Infallible> {
+        let party = match parts.extensions.get::<Peer>() {
+            Some(peer) => Party::Peer(Origin::from(peer)),
+            None => Party::Service,
+        };
+        Ok(Self(CoreFor::new(&state.0, party)))
     }
 }
 

@@ -30,6 +30,7 @@ use crate::api::Args;
 use crate::auth::{Principal, Scope};
 use crate::config::Bounds;
 use crate::core::Core;
+use crate::pools::CoreFor;
 use crate::problem::{ApiResult, Problem};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -54,7 +55,7 @@ impl ServerState {
 /// use for the operation of this request.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    core: Arc<Core>,
+    core: CoreFor,
     /// Scope of the operation; `None` for an operation that needs only a token.
     scope: Option<Scope>,
     pub principal: Principal,

@@ -3,9 +3,10 @@
 use super::Caller;
 use crate::auth::Scope;
 use crate::clock::now_ms;
-use crate::core::{Core, Pool};
+use crate::core::Core;
 use crate::extension::SandboxId;
 use crate::host::{Host, Page, Requester, RunOrder, RunSelection};
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
 use crate::store::{RunRecord, RunState, Store, StoreResult};

@@ -2,9 +2,9 @@
 
 use super::{Caller, Owner};
 use crate::auth::Scope;
-use crate::core::{Core, Pool};
 use crate::extension::{ExecEnd, ExecOutput, ExecRequest, Extension, SandboxId, SandboxState};
 use crate::lifecycle;
+use crate::pools::{CoreFor, Pool};
 use crate::problem::{ApiResult, Problem};
 use crate::store::{ListRows, SandboxRecord};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl Sandbox {
         &self.record
     }
 
-    fn core(&self) -> &Arc<Core> {
+    fn core(&self) -> &CoreFor {
         &self.caller.core
     }
 
@@ -185,7 +185,7 @@ impl Sandbox {
 
     /// Waits until the sandbox is usable or has ended, at most for `wait`.
     pub(crate) async fn settled(self, wait: Duration) -> ApiResult<Self> {
-        let core = Arc::clone(self.core());
+        let core = self.core().clone();
         let mut events = core.store.watch_events();
         let mut stopping = core.stopping.subscribe();
         let until = tokio::time::Instant::now() + wait;

@@ -2,7 +2,7 @@
 //! owner is the owner of that sandbox.
 
 use super::{Caller, Owner};
-use crate::core::Pool;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::SandboxRecord;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use super::body;
 use crate::access::Caller;
-use crate::core::Pool;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use axum::Json;
 use axum::extract::{Path, Request};

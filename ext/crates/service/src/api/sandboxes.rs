@@ -5,7 +5,7 @@ use super::create::{self, CreateInput, Ttl};
 use super::document::{sandbox as document, tagged, wait, waited};
 use crate::access::{Caller, NewSandbox, Sandbox};
 use crate::auth::{Principal, Scope};
-use crate::core::Pool;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::{Claim, IdempotencyKey, ListRows};
 use axum::Json;

@@ -3,7 +3,7 @@
 use super::body::Json as Input;
 use super::document::sandbox as document;
 use crate::access::Caller;
-use crate::core::Pool;
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use axum::Json;
 use axum::extract::Path;

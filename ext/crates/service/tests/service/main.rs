@@ -13,6 +13,7 @@ mod connections;
 mod crash;
 mod credits;
 mod events;
+mod fairness;
 mod fake;
 mod http;
 mod openapi;
