@@ -16,15 +16,11 @@ defined( 'ABSPATH' ) || exit;
  * admins have them, as with WordPress's `edit_plugins`; `manage_network_options` would not be enough, because
  * the administrator of one site can add that capability to a role of the site.
  *
- * A site changes the mapping with WordPress's `map_meta_cap` filter, at a later priority than this class. To
- * give a role one of the four, map the capability to itself and add it to the role:
- *
- *     add_filter( 'map_meta_cap', fn( $caps, $cap ) => 'wp_codebox_review' === $cap ? [ $cap ] : $caps, 20, 2 );
- *     get_role( 'editor' )->add_cap( 'wp_codebox_review' );
- *
- * Without that filter, a role that has the capability gains nothing. On a network, put the filter into code
- * of the network (must-use plugins or network-activated plugins); every site administrator can then add the
- * mapped capability to a role of the own site.
+ * A site changes the mapping with WordPress's `map_meta_cap` filter, at a later priority than this class; readme.txt has
+ * an example that gives a role one of the four. Without that filter, a role that has the capability gains nothing. A filter
+ * that maps the capability to itself for every user takes it away from administrators, whose role does not have it. On a
+ * network, put the filter into code of the network (must-use plugins or network-activated plugins); every site
+ * administrator can then add the mapped capability to a role of the own site.
  */
 final class Capabilities {
 
@@ -91,7 +87,7 @@ final class Capabilities {
 		 * filter runs.
 		 *
 		 * @param bool   $allowed    Whether the user has the capability.
-		 * @param string $capability `wp_codebox_run`, `wp_codebox_review` or `wp_codebox_apply`.
+		 * @param string $capability `wp_codebox_run`, `wp_codebox_review`, `wp_codebox_apply` or `wp_codebox_settings`.
 		 * @param int    $user_id    User to check, usually the current user.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_run_agent_task', $allowed, $capability, $user_id );

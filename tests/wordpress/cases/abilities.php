@@ -317,6 +317,42 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'the documented example gives a role one capability, and takes it from nobody',
+		static function () use ( $t ): void {
+			$parts = explode( "= Giving a role a capability =\n", (string) file_get_contents( WP_PLUGIN_DIR . '/wp-codebox/readme.txt' ) );
+			$t->same( 2, count( $parts ), 'the section is in the readme' );
+			preg_match_all( '/^    (.*)$/m', explode( "\n= ", explode( "\n== ", $parts[1] )[0] )[0], $lines );
+			$example = implode( "\n", $lines[1] );
+			$t->contains( 'map_meta_cap', $example );
+			$may = static function () use ( $t ): array {
+				$found = [];
+				foreach ( [ 'administrator', 'editor', 'subscriber' ] as $role ) {
+					$t->as( $role );
+					$found[ $role ] = [ current_user_can( 'wp_codebox_review' ), wp_get_ability( 'wp-codebox/list-artifacts' )->check_permissions( [] ), current_user_can( 'wp_codebox_apply' ) ];
+				}
+				return $found;
+			};
+			$subscriber = wp_insert_user( [ 'user_login' => 'subscriber', 'user_pass' => wp_generate_password(), 'role' => 'subscriber' ] );
+			$without    = [ 'administrator' => [ true, true, true ], 'editor' => [ false, false, false ], 'subscriber' => [ false, false, false ] ];
+			$t->same( $without, $may(), 'without the example' );
+			$hooks      = [ 'init' => $GLOBALS['wp_filter']['init'], 'map_meta_cap' => clone $GLOBALS['wp_filter']['map_meta_cap'] ];
+			$file       = getenv( 'TEST_WORK' ) . '/example.php';
+			file_put_contents( $file, "<?php\n$example" );
+			try {
+				$GLOBALS['wp_filter']['init'] = new WP_Hook();
+				require $file;
+				do_action( 'init' );
+				$t->same( array_replace( $without, [ 'editor' => [ true, true, false ] ] ), $may(), 'with the example' );
+			} finally {
+				$GLOBALS['wp_filter'] = array_replace( $GLOBALS['wp_filter'], $hooks );
+				get_role( 'editor' )->remove_cap( 'wp_codebox_review' );
+				require_once ABSPATH . 'wp-admin/includes/user.php';
+				wp_delete_user( $subscriber );
+				unlink( $file );
+			}
+		}
+	);
+	$t->test(
 		'a role with a plugin capability may use it only when map_meta_cap maps the capability to itself',
 		static function () use ( $t ): void {
 			$may = static fn(): array => array_map( static fn( string $name ): bool => wp_get_ability( 'wp-codebox/' . $name )->check_permissions( [] ), [ 'list-artifacts', 'run-agent-task', 'apply-approved-artifact' ] );
