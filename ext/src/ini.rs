@@ -5,7 +5,7 @@ use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds, OuterSandbox,
+    ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds, LimitsRequest, OuterSandbox,
     OuterSandboxKind, OuterSandboxNeed,
 };
 use wp_codebox_policy as policy;
@@ -30,6 +30,7 @@ const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
 
 const MAX_RUNS: &CStr = c"wp_codebox.max_runs";
 const MAX_GROUPS: &CStr = c"wp_codebox.max_groups";
+const MAX_LIMITS: &CStr = c"wp_codebox.max_limits";
 const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 
 const PROVIDER_KEYS: &CStr = c"wp_codebox.provider_keys";
@@ -41,7 +42,11 @@ const MOST_RUNS: u32 = 256;
 /// of a user.
 const MOST_GROUPS: u32 = 64;
 
-static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
+/// Default of `wp_codebox.max_limits`, and the bounds of the limits that a value does not name.
+const DEFAULT_MAX_LIMITS: &CStr =
+    c"wall_clock_ms:28800000 memory_bytes:17179869184 disk_bytes:17179869184";
+
+static ENTRIES: IniEntryDefs<19> = IniEntryDefs::new([
     setting(STATE_DIR, c"/var/lib/wp-codebox"),
     setting(SHARE_DIR, c"/usr/share/wp-codebox"),
     setting(RUNNER, c"/usr/bin/wp-codebox"),
@@ -56,6 +61,7 @@ static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
     setting(OUTER_SANDBOX_PROGRAM, c""),
     setting(MAX_RUNS, c"8"),
     setting(MAX_GROUPS, c"2"),
+    setting(MAX_LIMITS, DEFAULT_MAX_LIMITS),
     setting(RUNNER_SOCKET, c""),
     setting(PROVIDER_KEYS, c""),
     setting(PRIVATE_MODELS, c""),
@@ -91,6 +97,11 @@ pub(crate) enum ConfigError {
     /// The value is not a valid number of runs or groups.
     #[error("{name} must be a whole number from 1 to {most}; set it in php.ini")]
     NotACount { name: String, most: u32 },
+    /// An entry of a list is not a limit of a run with its highest value.
+    #[error(
+        "{name} must be a list of LIMIT:NUMBER, separated by spaces or commas, with the limits wall_clock_ms, processes, memory_bytes, disk_bytes and output_bytes; set it in php.ini"
+    )]
+    NotLimits { name: String },
     /// An entry of a list has no valid host, or lacks the name of the key that the list requires.
     #[error("{name} must be a list of {form}, separated by spaces or commas; set it in php.ini")]
     NotHosts { name: String, form: &'static str },
@@ -105,6 +116,7 @@ impl From<ConfigError> for ErrorBody {
             | ConfigError::NotAnIdentity { name }
             | ConfigError::NotIds { name, .. }
             | ConfigError::NotACount { name, .. }
+            | ConfigError::NotLimits { name }
             | ConfigError::NotHosts { name, .. } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
@@ -149,6 +161,8 @@ pub(crate) struct Settings {
     pub(crate) max_runs: String,
     /// Limit of concurrent batches and fan-outs of a user, as text.
     pub(crate) max_groups: String,
+    /// Entries `LIMIT:NUMBER`: the highest limits that any run of a site may have.
+    pub(crate) max_limits: Vec<String>,
     /// Socket of a service that starts runners; if empty, PHP starts them.
     pub(crate) runner_socket: String,
     /// Entries `NAME@host[:port]`: an environment variable with an API key, and the host of the
@@ -181,6 +195,7 @@ impl Settings {
             outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
             max_runs: read(MAX_RUNS)?,
             max_groups: read(MAX_GROUPS)?,
+            max_limits: listed(MAX_LIMITS)?,
             runner_socket: read(RUNNER_SOCKET)?,
             provider_keys: listed(PROVIDER_KEYS)?,
             private_models: listed(PRIVATE_MODELS)?,
@@ -235,6 +250,7 @@ impl Settings {
         settings.guest_ids()?;
         settings.max_runs()?;
         settings.max_groups()?;
+        settings.max_limits()?;
         Ok(settings)
     }
 
@@ -246,6 +262,32 @@ impl Settings {
     /// Returns the limit of concurrent batches and fan-outs of a user.
     pub(crate) fn max_groups(&self) -> Result<u32, ConfigError> {
         count(MAX_GROUPS, &self.max_groups, MOST_GROUPS)
+    }
+
+    /// Returns the highest limits that a run may have. A limit that the setting does not name has its
+    /// bound in [`DEFAULT_MAX_LIMITS`], or none.
+    pub(crate) fn max_limits(&self) -> Result<LimitsRequest, ConfigError> {
+        let mut bounds = LimitsRequest::default();
+        let default = DEFAULT_MAX_LIMITS.to_string_lossy();
+        let set = self.max_limits.iter().map(String::as_str);
+        for entry in default.split(' ').chain(set) {
+            let parsed = entry.split_once(':').and_then(|(name, number)| {
+                let member = match name {
+                    "wall_clock_ms" => &mut bounds.wall_clock_ms,
+                    "processes" => &mut bounds.processes,
+                    "memory_bytes" => &mut bounds.memory_bytes,
+                    "disk_bytes" => &mut bounds.disk_bytes,
+                    "output_bytes" => &mut bounds.output_bytes,
+                    _ => return None,
+                };
+                *member = Some(number.parse().ok().filter(|number| *number > 0)?);
+                Some(())
+            });
+            parsed.ok_or_else(|| ConfigError::NotLimits {
+                name: text(MAX_LIMITS),
+            })?;
+        }
+        Ok(bounds)
     }
 
     /// Returns the parsed setting for the kernel uid of guests.

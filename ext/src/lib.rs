@@ -30,6 +30,7 @@ mod request;
 mod runner;
 mod runs;
 mod session;
+mod share;
 mod site_change;
 mod slots;
 mod socket;

@@ -5,6 +5,7 @@
 //! from the INI settings only. The runner checks existence and owner of directories.
 
 use crate::ini::Settings;
+use crate::share;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, TaskSpec};
 use wp_codebox_control::new_run_id;
@@ -30,14 +31,17 @@ pub(crate) fn build(
     let mut task = read_task(caller, host)?;
     // The host plugin may lower the operator's limit of concurrent runs, never raise it.
     let most = u64::from(settings.max_runs()?);
-    task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
+    let most = task.max_runs.map_or(most, |wanted| wanted.min(most));
+    task.max_runs = Some(most);
+    let share = share::apply(&mut task, most, settings)?;
     task.outer_sandbox = settings.outer_sandbox()?;
     let invalid = |reason: String| ErrorBody::new(ErrorCode::InputInvalid, reason);
     let site =
         SiteId::new(task.site.clone()).map_err(|e| invalid(e.to_string()).with("field", "site"))?;
     check_seeds(&task, stage)?;
     let paths = paths(&mut task, settings)?;
-    let request = task.into_request(new_run_id()?, site, paths);
+    let mut request = task.into_request(new_run_id()?, site, paths);
+    request.share = Some(share);
     check_request(&request, CheckedBy::Site)?;
     let idle = request.agent.is_none() && request.commands.is_empty() && request.hold.is_none();
     if stage == Stage::Start && idle {

@@ -74,7 +74,9 @@ final class Extension
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
      * `php_binary`, `cgroup`, `identity`, `guest_ids` (texts as set), `mount_roots` (list),
      * `outer_sandbox`, `outer_sandbox_program`,
-     * `max_runs` and `max_groups` (int; the text of the setting when it is none), `runner_socket`,
+     * `max_runs` and `max_groups` (int; the text of the setting when it is none),
+     * `max_limits` (the highest limits of a run, by name; null: none; the text of the setting when it
+     * is invalid), `default_ceilings` (the same for limits without a ceiling of the host), `runner_socket`,
      * `provider_keys` and `private_models` (lists of their entries), `agents_dir`,
      * `agents`: the presets of command-line agents [{name, title, about, apis, license,
      * homepage, install, network, installed}].
@@ -411,7 +413,14 @@ final class Run
      * (core directory), `denied` (list of directories that are not mounted, including their
      * parents and subdirectories), `code_roots` (list: directories of plugins and themes,
      * which may lie below a denied one), `allowed_roots` (list, absent for the operator), `max_runs` (limit of concurrent runs of this site, if lower than
-     * `wp_codebox.max_runs`). The paths of binaries, that limit and the connection to the runner
+     * `wp_codebox.max_runs`), `share` {runs?, ceilings?, spend?}: what the requester named in
+     * `provenance.requester` {kind: `user`, `operator` or another, id} may have. `runs`: concurrent
+     * runs of the requester, default half of `max_runs`. `ceilings`: highest `limits`, default
+     * `default_ceilings` of `Extension::info()`, never above `wp_codebox.max_limits`; a task above one
+     * is refused with `wp_codebox_limit_invalid`. `spend` {site_microusd?, requester_microusd?}: most
+     * model cost of all requesters and of this one in a calendar month (UTC), in millionths of a US
+     * dollar. A run above `runs` is refused with `wp_codebox_busy`, and one above a cap with
+     * `wp_codebox_budget_exhausted`. The paths of binaries, that limit and the connection to the runner
      * (`wp_codebox.runner_socket`: a socket-activated service; if empty, PHP starts the runner)
      * come from the INI settings only.
      *

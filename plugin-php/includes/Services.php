@@ -69,6 +69,7 @@ use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\ParentTools;
 use WPCodebox\Run\RequestBuilder;
+use WPCodebox\Run\RequesterShare;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
@@ -194,6 +195,7 @@ final class Services {
 		$parent_tools      = new ParentTools( $audit );
 		$capabilities      = new Capabilities();
 		$this->access      = new Access( $gate, $this->site, $root, $capabilities );
+		$shares            = new RequesterShare( $this->settings, $capabilities );
 		$requests          = new RequestBuilder(
 			$this->site,
 			new MountPlan( $this->code ),
@@ -207,7 +209,7 @@ final class Services {
 			new EarlierBundle( $this->access ),
 			new TaskInput( $schemas, $this->settings ),
 			new StagedFiles( $this->site ),
-			$this->settings
+			$shares
 		);
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
@@ -236,7 +238,7 @@ final class Services {
 		$this->tasks        = new RuntimeTasks( $gate, $this->runs, $schemas );
 		$this->packages     = new RuntimePackages( $gate, $this->runs, $schemas );
 		$this->requirements = new RuntimeRequirements( $gate, $this->settings, $this->providers, $this->inheritance, new RequiredCode( $this->settings, $this->code ), new SecretChoice() );
-		$this->workloads    = new WorkloadService( $gate, new WorkloadRequest( $this->site, new MountPlan( $this->code ), new StagedFiles( $this->site ), new TaskLimits( $this->settings ), $this->settings ), $this->site, $audit, $schemas );
+		$this->workloads    = new WorkloadService( $gate, new WorkloadRequest( $this->site, new MountPlan( $this->code ), new StagedFiles( $this->site ), new TaskLimits( $this->settings ), $shares ), $this->site, $audit, $schemas );
 		$this->fuzz         = new FuzzSuites( $gate, $this->workloads );
 		$this->delegations  = new HostDelegation( $gate, $audit );
 		$this->workspaces   = new WorkspaceService( $gate, $audit );

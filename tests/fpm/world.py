@@ -28,7 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OWNER = "www-data"
 ABILITIES = "/wp-json/wp-abilities/v1/abilities/wp-codebox"
-ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber"}
+ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber", "walker": "subscriber"}
 # pm.max_children of the pool that most cases use.
 WORKERS = 4
 # Longer than any case: the agent continues only when the case kills this sleep.

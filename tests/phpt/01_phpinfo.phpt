@@ -40,9 +40,12 @@ wp_codebox.outer_sandbox => none => none
 wp_codebox.outer_sandbox_program => no value => no value
 wp_codebox.max_runs => 8 => 8
 wp_codebox.max_groups => 2 => 2
+wp_codebox.max_limits => wall_clock_ms:28800000 memory_bytes:17179869184 disk_bytes:17179869184 => wall_clock_ms:28800000 memory_bytes:17179869184 disk_bytes:17179869184
 wp_codebox.runner_socket => no value => no value
 wp_codebox.provider_keys => no value => no value
 wp_codebox.private_models => no value => no value
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

@@ -32,7 +32,7 @@ echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
 caught( static fn() => Extension::doctor() );
 ?>
 --EXPECT--
-version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup identity guest_ids mount_roots outer_sandbox outer_sandbox_program max_runs max_groups runner_socket provider_keys private_models agents_dir agents
+version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup identity guest_ids mount_roots outer_sandbox outer_sandbox_program max_runs max_groups max_limits default_ceilings runner_socket provider_keys private_models agents_dir agents
 bool(true)
 bool(true)
 ACME_KEY@models.example|B_KEY@10.0.0.9:8080

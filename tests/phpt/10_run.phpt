@@ -75,6 +75,11 @@ bool(true)
         "site": "site-1",
         "mode": "attached",
         "max_runs": 8,
+        "share": {
+            "requester": "none",
+            "max_runs": 4,
+            "spend": []
+        },
         "paths": {
             "state_dir": "/srv/state",
             "share_dir": "/srv/share",

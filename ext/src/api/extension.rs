@@ -3,6 +3,7 @@
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
 use crate::ini::Settings;
+use crate::share::DEFAULT_CEILINGS;
 use crate::version::{CONTRACT_DIGEST, VERSION};
 use crate::{agent_presets, doctor, gc};
 use ext_php_rs::exception::PhpResult;
@@ -58,6 +59,8 @@ impl Extension {
                 "outer_sandbox_program": settings.outer_sandbox_program,
                 "max_runs": settings.max_runs().map_or_else(|_| json!(settings.max_runs), Value::from),
                 "max_groups": settings.max_groups().map_or_else(|_| json!(settings.max_groups), Value::from),
+                "max_limits": settings.max_limits().map_or_else(|_| json!(settings.max_limits), |limits| json!(limits)),
+                "default_ceilings": DEFAULT_CEILINGS,
                 "runner_socket": settings.runner_socket,
                 "provider_keys": settings.provider_keys,
                 "private_models": settings.private_models,

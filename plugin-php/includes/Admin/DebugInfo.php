@@ -19,6 +19,7 @@ use WPCodebox\Native\Runs;
 use WPCodebox\Model\ProviderOverview;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -94,6 +95,10 @@ final class DebugInfo {
 			'retention'      => $this->field( __( 'Retention', 'codebox' ), $amounts( $this->settings->retention() ) ),
 			'direct_apply'   => $this->field( __( 'Direct apply', 'codebox' ), $this->settings->direct_apply() ? __( 'On', 'codebox' ) : __( 'Off', 'codebox' ) ),
 			'max_runs'       => $this->field( __( 'Runs at once', 'codebox' ), (string) ( $this->settings->max_runs() ?? __( 'Not set', 'codebox' ) ) ),
+			'user_max_runs'  => $this->field(
+				__( 'Runs at once for one user', 'codebox' ),
+				(string) ( ShareSettings::user_max_runs() ?? __( 'Half of all', 'codebox' ) )
+			),
 		];
 	}
 

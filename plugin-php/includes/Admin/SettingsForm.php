@@ -14,6 +14,7 @@ use WPCodebox\Host\SettingUnits;
 use WPCodebox\Native\Extension;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -52,6 +53,8 @@ final class SettingsForm {
 			add_settings_field( $field, $label, [ $this, 'limit' ], $page, 'limits', [ 'field' => $field, 'label' => $label ] );
 		}
 		add_settings_field( Settings::MAX_RUNS, __( 'Runs at once', 'codebox' ), [ $this, 'max_runs' ], $page, 'limits', [ 'label_for' => Settings::MAX_RUNS ] );
+		$user = ShareSettings::USER_MAX_RUNS;
+		add_settings_field( $user, __( 'Runs at once for one user', 'codebox' ), [ $this, 'user_max_runs' ], $page, 'limits', [ 'label_for' => $user ] );
 
 		add_settings_section( 'retention', __( 'Retention', 'codebox' ), [ $this, 'about_retention' ], $page );
 		foreach ( [
@@ -77,7 +80,7 @@ final class SettingsForm {
 
 	/** Prints the text above the limit fields: how limits are enforced. */
 	public function about_limits(): void {
-		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty ceiling the built-in limit applies, for an empty default the ceiling.', 'codebox' ) );
+		$this->paragraph( __( 'These limits apply to every task of this installation. A task may ask for less than a ceiling, never for more. For an empty ceiling the built-in ceiling applies, for an empty default the ceiling of the site or the built-in limit.', 'codebox' ) );
 	}
 
 	/** Prints the text above the retention fields: which data is removed, and where it is stored. */
@@ -134,6 +137,7 @@ final class SettingsForm {
 	 */
 	public function limit( array $field ): void {
 		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
+		$ceiling             = ShareSettings::ceilings( [] )[ $stored ] ?? 0;
 		printf( '<fieldset><legend class="screen-reader-text">%s</legend>', esc_html( $field['label'] ) );
 		foreach ( [
 			'defaults' => [ __( 'Default', 'codebox' ), $this->settings->default_limits() ],
@@ -142,6 +146,10 @@ final class SettingsForm {
 			printf( '<label>%s ', esc_html( $label ) );
 			$this->number( Settings::LIMITS . "[$kind][{$field['field']}]", '', $values[ $stored ] ?? 0, $factor );
 			echo '</label> ';
+		}
+		if ( 0 !== $ceiling ) {
+			/* translators: %d: built-in ceiling of a limit, in the unit of the field. */
+			echo esc_html( sprintf( __( 'Empty ceiling: %d', 'codebox' ), SettingUnits::shown( $ceiling, $factor ) ) );
 		}
 		echo '</fieldset>';
 	}
@@ -157,6 +165,14 @@ final class SettingsForm {
 				: sprintf( __( 'Empty uses the limit of the host, which is %d.', 'codebox' ), $host ),
 			Settings::MAX_RUNS . '-about'
 		);
+	}
+
+	/** Prints the field for the maximum number of parallel runs of one user. */
+	public function user_max_runs(): void {
+		$name  = ShareSettings::USER_MAX_RUNS;
+		$about = __( 'Empty is half of "Runs at once". Users who may change these settings are not limited.', 'codebox' );
+		$this->number( $name, $name, ShareSettings::user_max_runs() ?? 0, 1, $name . '-about' );
+		$this->paragraph( $about, $name . '-about' );
 	}
 
 	/**

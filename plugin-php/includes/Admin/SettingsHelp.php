@@ -74,6 +74,8 @@ final class SettingsHelp {
 				[
 					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both the built-in limit.', 'codebox' ),
 					__( 'The value of "Runs at once" can only be lowered here. The host sets the maximum with wp_codebox.max_runs in php.ini.', 'codebox' ),
+					__( '"Runs at once for one user" holds for each user who may not change these settings, and for programs that run without a user, such as cron. Empty is half of "Runs at once", so that one user cannot take the runs of all others.', 'codebox' ),
+					__( 'A ceiling can be at most the limit of the operator (wp_codebox.max_limits in php.ini).', 'codebox' ),
 				],
 			],
 			'retention' => [

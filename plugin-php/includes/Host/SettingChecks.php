@@ -16,6 +16,7 @@ use WPCodebox\Model\Providers;
 use WPCodebox\Native\Run;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -211,8 +212,15 @@ final class SettingChecks {
 			'defaults' => SettingUnits::stored( $value['defaults'] ?? null, Settings::LIMIT_FIELDS, $this->settings->default_limits() ),
 			'ceilings' => SettingUnits::stored( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS, $this->settings->limit_ceilings() ),
 		];
+		$ceilings = ShareSettings::ceilings( $limits['ceilings'] );
+		$above    = array_key_first( array_diff_assoc( $limits['ceilings'], $ceilings ) );
+		if ( null !== $above ) {
+			/* translators: 1: name of a limit, 2: number. */
+			$text = __( 'The ceiling of %1$s is above %2$d, the most that the operator allows (wp_codebox.max_limits in php.ini).', 'codebox' );
+			throw Failure::invalid_input( sprintf( $text, $above, $ceilings[ $above ] ) );
+		}
 		foreach ( $limits['defaults'] as $field => $default ) {
-			if ( $default > ( $limits['ceilings'][ $field ] ?? PHP_INT_MAX ) ) {
+			if ( $default > ( $ceilings[ $field ] ?? PHP_INT_MAX ) ) {
 				/* translators: %s: name of a limit. */
 				throw Failure::invalid_input( sprintf( __( 'The default of %s is above its ceiling.', 'codebox' ), $field ) );
 			}
@@ -225,6 +233,7 @@ final class SettingChecks {
 						'site'      => 'settings',
 						'wordpress' => untrailingslashit( ABSPATH ),
 						'limits'    => $asked,
+						'share'     => [ 'ceilings' => $limits['ceilings'] ],
 					]
 				);
 			}
@@ -233,7 +242,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Validates the number of parallel runs; 0 uses the host's limit.
+	 * Validates the number of parallel runs of the site or of one user; 0 uses the default.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */

@@ -16,6 +16,7 @@ use WPCodebox\Failure;
 use WPCodebox\GitBranch\Repository;
 use WPCodebox\GitBranch\SettingCheck;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -87,6 +88,12 @@ final class SettingRules {
 			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Scopes for browser sandboxes that each application password has, by the id of the password.', 'codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'codebox' ), [ $this->checks, 'limits' ] ],
 			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Maximum number of parallel runs; 0 uses the limit of the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
+			ShareSettings::USER_MAX_RUNS  => [
+				'integer',
+				0,
+				__( 'Maximum number of parallel runs of one user; 0 is half of those of the site.', 'codebox' ),
+				[ $this->checks, 'max_runs' ],
+			],
 			Settings::DIRECT_APPLY        => [ 'boolean', false, __( 'Whether the plugin itself writes approved changes into this site.', 'codebox' ), [ ApplyChecks::class, 'direct_apply' ] ],
 			Settings::GIT_BRANCH          => [ 'object', [], __( 'Git repository and branch that get approved changes.', 'codebox' ), [ new SettingCheck( new Repository( new Settings() ) ), 'check' ] ],
 			Settings::FOUR_EYES           => [ 'boolean', false, __( 'Whether the user who asked for a change may not approve it.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],

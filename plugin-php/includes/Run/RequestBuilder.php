@@ -16,7 +16,6 @@ use WPCodebox\Model\TaskModel;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
 use WPCodebox\Requester;
-use WPCodebox\Settings;
 use WPCodebox\SiteSeed\SiteSeeds;
 use WPCodebox\TaskInput\StagedFiles;
 use WPCodebox\TaskInput\TaskInput;
@@ -45,7 +44,7 @@ final class RequestBuilder {
 	 * @param EarlierBundle $earlier    Finds the earlier bundle that a task continues.
 	 * @param TaskInput     $task_input Converts public fields of a task.
 	 * @param StagedFiles   $staged     Finds the host files that a task shows to its sandbox.
-	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
+	 * @param RequesterShare $shares    Limits what the requester may have.
 	 * @param PreviewPlan   $preview    Resolves the preview of a task.
 	 * @param SiteSeeds     $seeds      Reads the content of this site that a task copies.
 	 */
@@ -62,7 +61,7 @@ final class RequestBuilder {
 		private readonly EarlierBundle $earlier,
 		private readonly TaskInput $task_input,
 		private readonly StagedFiles $staged,
-		private readonly Settings $settings,
+		private readonly RequesterShare $shares,
 		private readonly PreviewPlan $preview = new PreviewPlan(),
 		private readonly SiteSeeds $seeds = new SiteSeeds()
 	) {}
@@ -98,7 +97,7 @@ final class RequestBuilder {
 			'limits'        => $this->limits->resolve( $input ),
 			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
 			'commands'      => $commands,
-		] + $preview;
+		] + $preview + $this->shares->fields( $authority );
 		if ( [] !== $preview ) {
 			$host['provenance']['preview'] = true;
 		}
@@ -147,10 +146,6 @@ final class RequestBuilder {
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots ) {
 			$host['allowed_roots'] = $roots;
-		}
-		$max = $this->settings->own_max_runs();
-		if ( null !== $max ) {
-			$host['max_runs'] = $max;
 		}
 		return new RunRequest( $input, $host );
 	}

@@ -10,16 +10,19 @@ declare(strict_types=1);
 namespace WPCodebox\Run;
 
 use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The site's ceilings apply to every task, including tasks of the operator. A task that requests more is
+ * The ceilings apply to every task, including tasks of the operator. A task that requests more is
  * refused, because a silently reduced limit would cause a later failure without a visible reason. A task
- * without a request gets the site's default, else the ceiling, else the extension's built-in default.
+ * without a request gets the site's default, else the site's ceiling, else the extension's built-in default.
+ * The extension checks the ceilings again; here they are checked early, with a translated message.
  */
 final class TaskLimits {
 
@@ -43,14 +46,15 @@ final class TaskLimits {
 		if ( $seconds > 0 && ! isset( $asked['wall_clock_ms'] ) ) {
 			$asked['wall_clock_ms'] = $seconds * 1000;
 		}
-		$ceilings = $this->settings->limit_ceilings();
+		$own      = $this->settings->limit_ceilings();
+		$ceilings = ShareSettings::ceilings( $own );
 		foreach ( $ceilings as $field => $ceiling ) {
 			if ( isset( $asked[ $field ] ) && (int) $asked[ $field ] > $ceiling ) {
 				throw Failure::because(
 					ErrorCode::LimitInvalid,
 					/* translators: 1: name of a limit, 2: number asked for, 3: largest number. */
 					Sentence::of( __( 'The task sets "limits.%1$s" to %2$d, but this site allows at most %3$d.', 'codebox' ), $field, (int) $asked[ $field ], $ceiling ),
-					[ __( 'Ask for less, or raise the ceiling in the settings of Codebox.', 'codebox' ) ],
+					[ $this->remedy( $field, $ceiling ) ],
 					[
 						'field'   => $field,
 						'ceiling' => $ceiling,
@@ -63,6 +67,19 @@ final class TaskLimits {
 		foreach ( $defaults as $field => $default ) {
 			$defaults[ $field ] = min( $default, $ceilings[ $field ] ?? $default );
 		}
-		return $asked + $defaults + $ceilings;
+		return $asked + $defaults + array_intersect_key( $ceilings, $own );
+	}
+
+	/**
+	 * Returns what a user can do whose task asks for more than a ceiling.
+	 *
+	 * @param string $field   Name of the limit.
+	 * @param int    $ceiling Ceiling in force.
+	 */
+	private function remedy( string $field, int $ceiling ): string {
+		if ( ( ExtensionGate::info()['max_limits'][ $field ] ?? null ) === $ceiling ) {
+			return __( 'Ask for less, or ask the operator to raise the limit in php.ini (wp_codebox.max_limits).', 'codebox' );
+		}
+		return __( 'Ask for less, or ask an administrator to raise the ceiling in the settings of Codebox.', 'codebox' );
 	}
 }

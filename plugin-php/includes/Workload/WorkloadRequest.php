@@ -15,9 +15,9 @@ use WPCodebox\Host\Site;
 use WPCodebox\Native\Policy;
 use WPCodebox\Requester;
 use WPCodebox\Run\MountPlan;
+use WPCodebox\Run\RequesterShare;
 use WPCodebox\Run\RunRequest;
 use WPCodebox\Run\TaskLimits;
-use WPCodebox\Settings;
 use WPCodebox\TaskInput\StagedFiles;
 
 defined( 'ABSPATH' ) || exit;
@@ -34,18 +34,18 @@ final class WorkloadRequest {
 	/**
 	 * Creates the builder with its dependencies.
 	 *
-	 * @param Site        $site     Site the plugin runs on.
-	 * @param MountPlan   $mounts   Resolves mounts.
-	 * @param StagedFiles $files    Checks the files of this host that a sandbox gets.
-	 * @param TaskLimits  $limits   Resolves limits.
-	 * @param Settings    $settings Settings of the host (plugin settings page and constants).
+	 * @param Site           $site   Site the plugin runs on.
+	 * @param MountPlan      $mounts Resolves mounts.
+	 * @param StagedFiles    $files  Checks the files of this host that a sandbox gets.
+	 * @param TaskLimits     $limits Resolves limits.
+	 * @param RequesterShare $shares Limits what the requester may have.
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
 		private readonly StagedFiles $files,
 		private readonly TaskLimits $limits,
-		private readonly Settings $settings
+		private readonly RequesterShare $shares
 	) {}
 
 	/**
@@ -73,7 +73,7 @@ final class WorkloadRequest {
 			'policy'     => Policy::defaults( $commands ),
 			'mounts'     => empty( $input['mounts'] ) ? [] : $this->mounts->rows( [ 'mounts' => $input['mounts'] ] ),
 			'hold'       => [ 'ttl_ms' => (int) ( $limits['wall_clock_ms'] ?? self::TTL_MS ) ],
-		];
+		] + $this->shares->fields( $authority );
 		$staged = $this->files->rows( $input['staged_files'] ?? [], $authority );
 		if ( [] !== $staged ) {
 			$host['staged_files']               = $staged;
@@ -82,10 +82,6 @@ final class WorkloadRequest {
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots ) {
 			$host['allowed_roots'] = $roots;
-		}
-		$max = $this->settings->own_max_runs();
-		if ( null !== $max ) {
-			$host['max_runs'] = $max;
 		}
 		$task = [ 'goal' => $goal ];
 		if ( ! empty( $input['metadata'] ) ) {

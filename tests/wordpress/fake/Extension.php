@@ -25,6 +25,8 @@ final class Extension {
 			'state_dir'   => Bundles::root(),
 			'max_runs'    => 8,
 			'max_groups'  => 2,
+			'max_limits'  => [ 'wall_clock_ms' => 28800000, 'processes' => null, 'memory_bytes' => 16 << 30, 'disk_bytes' => 16 << 30, 'output_bytes' => null ],
+			'default_ceilings' => [ 'wall_clock_ms' => 3600000, 'processes' => null, 'memory_bytes' => 2 << 30, 'disk_bytes' => 2 << 30, 'output_bytes' => null ],
 			'agents'      => [ [ 'name' => 'codex', 'title' => 'Codex', 'apis' => [ 'openai-chat' ] ] ],
 			'provider_keys' => array_values( array_filter( explode( ' ', (string) getenv( 'WP_CODEBOX_FAKE_PROVIDER_KEYS' ) ) ) ),
 			'mount_roots' => array_values( array_filter( explode( ':', (string) getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' ) ) ) ),

@@ -38,6 +38,7 @@ mod run_request;
 pub mod schema_id;
 mod seed;
 mod service;
+mod share;
 mod site_change;
 mod spawner;
 mod string_enum;
@@ -138,6 +139,7 @@ pub use service::{
     DatabaseEngine, ForeignKeyTargetPolicy, OutputNames, RootAuthentication, Service,
     ServiceConfiguration, ServiceKind, ServiceProvider, ServiceStorage,
 };
+pub use share::{InvalidRequester, Requester, RequesterShare, ShareChoice, SpendCaps};
 pub use site_change::{
     GitPerson, HealthPage, HealthPlan, HealthReport, HealthStatus, PageHealth, SiteAction,
     SiteApply, SiteChangeMessage, SiteChangeRequest, SiteChangeResult, SiteChangeStatus,

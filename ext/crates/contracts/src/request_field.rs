@@ -9,8 +9,8 @@ use crate::{
     Agent, AgentBundle, AgentCommand, ClusterAccess, ClusterPlacement, CollectedFile, CommandCall,
     Component, FollowUp, FollowUpOf, GeneratedDirectory, GeneratedFrom, Hold, LimitsRequest,
     ModelAgent, ModelEndpoint, MountRequest, NodeKeyRow, OuterSandbox, ParentTool,
-    ParentToolBridge, PlacementChoice, PresetAgent, PreviewLogin, PreviewRequest, ResolvedSeed,
-    RunPaths, RunPlacement, RunRequest, RuntimePolicy, RuntimeTask, SandboxIdentity,
+    ParentToolBridge, PlacementChoice, PresetAgent, PreviewLogin, PreviewRequest, RequesterShare,
+    ResolvedSeed, RunPaths, RunPlacement, RunRequest, RuntimePolicy, RuntimeTask, SandboxIdentity,
     SandboxToolPolicy, SecretBinding, Service, ServiceConfiguration, StagedFile, TaskInput,
     Workflow, WorkflowStep, WorkspaceRule, WrittenFile,
 };
@@ -104,6 +104,7 @@ request_fields! {
     RunRequest {
         [schema, mode, max_runs, find_renames, redact, provenance] Data, "texts and numbers";
         [run_id, site] Data, "names of directories in the state directory; letters, digits and hyphens only";
+        [share] Rows("RequesterShare"), "";
         [paths] Rows("RunPaths"), "";
         [task] Rows("TaskInput"), "";
         [follow_up] Rows("FollowUp"), "";
@@ -125,6 +126,9 @@ request_fields! {
         [secrets] Rows("SecretBinding"), "";
         [outer_sandbox] Rows("OuterSandbox"), "";
         [placement] Rows("ClusterPlacement"), "or PlacementChoice";
+    }
+    RequesterShare {
+        [requester, max_runs, spend] Data, "restrict how much the caller itself may run; kept in files of the caller's state directory";
     }
     RunPaths {
         [state_dir] OpenedAsCaller, "must belong to the caller and a group of the caller, so templates, caches and locks of one caller are never those of another; root changes it with the owner's ids only, and follows no record in it; afterwards also by path, as the caller";

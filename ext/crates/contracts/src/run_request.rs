@@ -2,9 +2,9 @@
 
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold, LimitsRequest,
-    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, ResolvedSeed, RunId, RunMode,
-    RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId,
-    TaskInput, Workflow,
+    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RequesterShare, ResolvedSeed,
+    RunId, RunMode, RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy, SecretBinding,
+    Service, SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,6 +25,10 @@ pub struct RunRequest {
     /// Maximum number of concurrent runs of this site; set by the host, never by the caller.
     #[serde(default = "RunRequest::default_max_runs")]
     pub max_runs: u32,
+    /// Share of the site that the requester may have; absent: the whole site, as for runs of
+    /// `wp-codebox`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<RequesterShare>,
     /// Host paths and host settings of the run.
     pub paths: RunPaths,
     /// The task; absent if the caller gave no goal, e.g. for `wp-codebox run`.

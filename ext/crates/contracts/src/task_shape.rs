@@ -138,6 +138,17 @@ pub(crate) const LIMITS: &[Member] = &[
     member("disk_bytes", Shape::Count),
     member("output_bytes", Shape::Count),
 ];
+pub(crate) const SHARE: &[Member] = &[
+    member("runs", Shape::Count),
+    member("ceilings", Shape::Object(LIMITS)),
+    member(
+        "spend",
+        Shape::Object(&[
+            member("site_microusd", Shape::Count),
+            member("requester_microusd", Shape::Count),
+        ]),
+    ),
+];
 pub(crate) const SERVICE: &[Member] = &[
     required("id", Shape::Name),
     required("kind", Shape::OneOf(&["mysql", "redis", "smtp", "http"])),

@@ -7,14 +7,14 @@
 
 use crate::task_shape::{
     AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL, MOUNT,
-    PARENT_TOOLS, SEED, SERVICE, Shape, member, required,
+    PARENT_TOOLS, SEED, SERVICE, SHARE, Shape, member, required,
 };
 use crate::{
     Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
     Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge,
     PlacementChoice, ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RunRequest,
-    RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, SiteId, StagedFile, TaskBudget,
-    TaskInput, Workflow, schema_id,
+    RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, ShareChoice, SiteId, StagedFile,
+    TaskBudget, TaskInput, Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -134,6 +134,8 @@ pub struct TaskSpec {
     /// Maximum number of concurrent runs of the site. It can lower the operator's limit, not raise
     /// it.
     pub max_runs: Option<u64>,
+    /// Share of the site that the requester of the run may have.
+    pub share: ShareChoice,
     /// Agent that does the work: `agent`, `agent_command` or `runtime_task` in resolved form.
     pub resolved_agent: Option<Agent>,
     /// Model of the run and the address of its provider.
@@ -272,6 +274,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     host("code_roots", Shape::Texts),
     host("allowed_roots", Shape::Texts),
     host("max_runs", Shape::Count),
+    host("share", Shape::Object(SHARE)),
     host("resolved_agent", Shape::Kinds(AGENT_KINDS)),
     field(
         "resolved_model",
@@ -337,7 +340,8 @@ pub const TASK_FIELDS: &[TaskField] = &[
 
 impl TaskSpec {
     /// Converts the task to a request. Drops the orchestrator's ids, and each field that the host
-    /// has already converted into another field, e.g. `agent` into `resolved_agent`.
+    /// has already converted into another field, e.g. `agent` into `resolved_agent`. The request has
+    /// no share: the extension adds it, because only the extension knows the operator's bounds.
     #[must_use]
     pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
         let task = (!self.goal.is_empty()).then(|| TaskInput {
@@ -373,6 +377,7 @@ impl TaskSpec {
                 .max_runs
                 .and_then(|runs| u32::try_from(runs).ok())
                 .unwrap_or(DEFAULT_MAX_RUNS),
+            share: None,
             paths,
             task,
             follow_up,

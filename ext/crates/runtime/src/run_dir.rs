@@ -10,7 +10,7 @@
 //! dead run, whatever files the run has.
 
 use crate::document::{DocumentError, replace_file, sync_directory, unfinished};
-use crate::markers::{count_alive, lock_site, make_marker, take_lease};
+use crate::markers::{AliveRun, alive, alive_of, lock_directory, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RecordedWork, RunRecord};
 use crate::run_usage::USAGE_FILE;
 use crate::state_dir::reserve;
@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::{Durability, remove_tree_in};
 use wp_codebox_contracts::{
-    CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, RunId, RunResult, SiteId,
+    CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, Requester, RequesterShare, RunId, RunResult,
+    SiteId,
 };
 
 /// File with the result of the run, which can be read after the run's caller has disconnected.
@@ -60,6 +61,20 @@ pub enum RunDirError {
         active: usize,
         /// Maximum number of runs of the site that may be alive.
         limit: usize,
+    },
+    /// The requester of the run has as many living runs of this site as its share allows.
+    #[error(
+        "{who} has {active} active runs on this site, and the limit for one requester is {limit}; wait until {oldest} ends, or cancel one of them", who = subject(*requester)
+    )]
+    ShareUsed {
+        /// Who asked for the run.
+        requester: Requester,
+        /// Number of runs of the requester that are alive.
+        active: usize,
+        /// Maximum number of runs of the requester that may be alive.
+        limit: usize,
+        /// Name of the requester's run that started first.
+        oldest: String,
     },
     /// Another process of this host executes, settles or removes the run, so the run cannot be
     /// started again now.
@@ -100,6 +115,17 @@ impl RunDirError {
                     .with("active", *active)
                     .with("limit", *limit)
             }
+            RunDirError::ShareUsed {
+                requester,
+                active,
+                limit,
+                oldest,
+            } => ErrorBody::new(ErrorCode::Busy, self.to_string())
+                .with("requester", requester.to_string())
+                .with("active", *active)
+                .with("limit", *limit)
+                .with("oldest_run_id", oldest.as_str())
+                .hint("an administrator can raise \"Runs at once for one user\" in the settings of Codebox"),
             RunDirError::Alive { run_id } => ErrorBody::new(
                 ErrorCode::ClusterConflict,
                 self.to_string(),
@@ -130,7 +156,7 @@ pub struct RunDir {
 
 impl RunDir {
     /// Creates the directory of a new run and locks its file `lease`. Fails if `limit` runs of the
-    /// site are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
+    /// site are alive, or as many runs of the requester as its share allows. Concurrent calls are serialised: at most `limit` runs start, and no call is
     /// refused because of another call that is refused itself.
     ///
     /// A cluster run that is submitted again keeps its id, so its new directory replaces the
@@ -147,19 +173,26 @@ impl RunDir {
         let marker = active.join(run.run_id.as_str());
         let path = runs.join(run.run_id.as_str());
         let mark = {
-            let _turn = lock_site(&active).map_err(io("lock the list of active runs"))?;
-            let running = count_alive(&active).map_err(io("list the active runs"))?;
-            if running >= limit {
+            let _turn = lock_directory(&active).map_err(io("lock the list of active runs"))?;
+            let running = alive(&active).map_err(io("list the active runs"))?;
+            if running.len() >= limit {
                 return Err(RunDirError::Busy {
-                    active: running,
+                    active: running.len(),
                     limit,
                 });
+            }
+            if let Some(share) = &run.share {
+                check_share(share, alive_of(share.requester, running))?;
             }
             if run.work.is_placed {
                 discard_earlier(&marker, &path, &run.run_id)?;
             }
-            make_marker(&active, &run.run_id)
-                .map_err(io("create the file that marks the run as active"))?
+            make_marker(
+                &active,
+                &run.run_id,
+                run.share.as_ref().map(|share| share.requester),
+            )
+            .map_err(io("create the file that marks the run as active"))?
         };
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
             // If the marker cannot be removed, a later call of `reap_dead` settles the run.
@@ -277,6 +310,30 @@ impl RunDir {
             remove_scratch(&self.path);
         }
         fs::remove_file(&self.marker).map_err(io("remove the file that marks the run as active"))
+    }
+}
+
+/// Fails if the requester of a share already has as many of the living runs as it may have. `own`
+/// has its living runs, the oldest first.
+fn check_share(share: &RequesterShare, own: Vec<AliveRun>) -> Result<(), RunDirError> {
+    let (active, limit) = (own.len(), share.max_runs as usize);
+    match own.into_iter().next() {
+        Some(oldest) if active >= limit => Err(RunDirError::ShareUsed {
+            requester: share.requester,
+            active,
+            limit,
+            oldest: oldest.name,
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Returns a requester as the subject of a sentence.
+fn subject(requester: Requester) -> String {
+    match requester {
+        Requester::User(id) => format!("user {id}"),
+        Requester::Operator => "the operator (WP-CLI without a user)".to_owned(),
+        Requester::Nobody => "code that runs without a user, such as cron,".to_owned(),
     }
 }
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_artifacts::Durability;
 use wp_codebox_contracts::{
-    Agent, CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView,
-    schema_id,
+    Agent, CancellationNote, ErrorBody, Outcome, RequesterShare, RunId, RunMode, RunStatus,
+    RunSummary, RunView, schema_id,
 };
 
 /// File name of the record.
@@ -50,6 +50,8 @@ pub struct NewRun {
     /// Directories, agent and checks of the run. A later run that repeats this one needs them, and
     /// so does the command that applies the run's changes.
     pub work: RecordedWork,
+    /// Share of the site that the requester may have; `None`: the whole site.
+    pub share: Option<RequesterShare>,
 }
 
 /// Directories, agent and checks of a run, as its record stores them for later commands.
@@ -86,6 +88,7 @@ impl NewRun {
             goal: None,
             provenance: Map::new(),
             work: RecordedWork::default(),
+            share: None,
         }
     }
 }

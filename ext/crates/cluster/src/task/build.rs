@@ -52,6 +52,8 @@ impl ClusterTask {
             site: _,
             mode: _,
             max_runs: _,
+            // The submitting host has checked it; a node serves many sites.
+            share: _,
             paths,
             task,
             follow_up,

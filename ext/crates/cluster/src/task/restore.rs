@@ -160,6 +160,7 @@ impl ClusterTask {
             site: node.site,
             mode: node.mode,
             max_runs: node.max_runs,
+            share: None,
             paths,
             task,
             follow_up: None,

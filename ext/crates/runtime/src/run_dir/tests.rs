@@ -2,7 +2,7 @@ use super::*;
 use crate::markers::NEW_MARKER;
 use crate::reap::reap_dead;
 use std::os::unix::fs::PermissionsExt;
-use wp_codebox_contracts::{Outcome, RunId};
+use wp_codebox_contracts::{Outcome, RunId, SpendCaps};
 
 fn state(temp: &Path) -> StateDir {
     let path = temp.join("state");
@@ -188,6 +188,99 @@ fn run_start_above_the_limit_is_refused_until_a_run_ends() {
         .settle(ended(Outcome::Failed, "x"), Scratch::Keep)
         .unwrap();
     assert!(RunDir::create(&state, &site, &new(2), 1).is_ok());
+}
+
+fn of(requester: Requester, n: u8) -> NewRun {
+    NewRun {
+        share: Some(RequesterShare {
+            requester,
+            max_runs: 2,
+            spend: SpendCaps::default(),
+        }),
+        ..new(n)
+    }
+}
+
+#[test]
+fn run_above_the_share_of_its_requester_is_refused_and_other_requesters_still_start() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let start = |run: &NewRun| RunDir::create(&state, &site, run, 8);
+    let user = Requester::User(5);
+    let first = start(&of(user, 1)).unwrap();
+    let _second = start(&of(user, 2)).unwrap();
+    let error = start(&of(user, 3)).unwrap_err().body();
+    assert_eq!(error.code, ErrorCode::Busy);
+    let sentence = format!(
+        "user 5 has 2 active runs on this site, and the limit for one requester is 2; wait until {} ends, or cancel one of them",
+        run(1)
+    );
+    assert_eq!(error.message, sentence);
+    let data = error.data.unwrap();
+    assert_eq!(data["oldest_run_id"], run(1).as_str());
+    assert_eq!(data["limit"], 2);
+    // Other requesters, and a run without a share, count apart.
+    let _others: Vec<RunDir> = [
+        of(Requester::User(55), 4),
+        of(Requester::Operator, 5),
+        of(Requester::Nobody, 6),
+        new(7),
+    ]
+    .iter()
+    .map(|run| start(run).unwrap())
+    .collect();
+    first
+        .settle(ended(Outcome::Failed, "x"), Scratch::Keep)
+        .unwrap();
+    assert!(start(&of(user, 3)).is_ok());
+}
+
+#[test]
+fn living_run_whose_marker_names_no_requester_counts_for_every_requester() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let start = |run: &NewRun| RunDir::create(&state, &site, run, 8);
+    let _living = [start(&new(1)).unwrap(), start(&new(2)).unwrap()];
+    assert!(start(&of(Requester::User(5), 3)).is_ok());
+    // A program that wrote no requester into the markers started these runs.
+    for n in [1, 2] {
+        let marker = state.path().join("sites/s/active").join(run(n).as_str());
+        fs::write(marker, "").unwrap();
+    }
+    let error = start(&of(Requester::User(5), 4)).unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::Busy);
+}
+
+/// Threads of two requesters start runs at once, more than the share of each.
+#[test]
+fn of_concurrent_starts_of_two_requesters_each_gets_exactly_its_share() {
+    let temp = tempfile::tempdir().unwrap();
+    let (state, site) = (&state(temp.path()), &SiteId::new("s").unwrap());
+    for _ in 0..20 {
+        let started: Vec<(u8, RunDir)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..12)
+                .map(|n| {
+                    scope.spawn(move || {
+                        let new = of(Requester::User(u64::from(n % 2)), n);
+                        Some((n % 2, RunDir::create(state, site, &new, 4).ok()?))
+                    })
+                })
+                .collect();
+            let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+            joined.flatten().collect()
+        });
+        for user in [0, 1] {
+            let own = started.iter().filter(|(of, _)| *of == user).count();
+            assert_eq!(own, 2, "runs of user {user}");
+        }
+        for (_, run) in started {
+            run.settle(ended(Outcome::Failed, "x"), Scratch::Keep)
+                .unwrap();
+        }
+        fs::remove_dir_all(state.path().join("sites/s/runs")).unwrap();
+    }
 }
 
 #[test]

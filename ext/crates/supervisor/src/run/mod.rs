@@ -165,6 +165,7 @@ pub(crate) fn begin(
             _ => Map::new(),
         },
         work: recorded_work(request, redactor),
+        share: request.share,
     };
     let limit = request.max_runs as usize;
     let run_dir = RunDir::create(job.state(), &request.site, &new, limit)
