@@ -15,11 +15,26 @@ defined( 'ABSPATH' ) || exit;
 final class ShareSettings {
 
 	public const USER_MAX_RUNS = 'wp_codebox_user_max_runs';
+	public const SPEND         = 'wp_codebox_spend';
+
+	/** Names of the caps of model cost in a calendar month, as the extension defines them. */
+	public const SPEND_FIELDS = [ 'site_microusd', 'requester_microusd' ];
 
 	/** Returns the limit of parallel runs of one user; null for half of the site's. */
 	public static function user_max_runs(): ?int {
 		$stored = get_site_option( self::USER_MAX_RUNS, 0 );
 		return is_numeric( $stored ) && (int) $stored > 0 ? (int) $stored : null;
+	}
+
+	/**
+	 * Returns the caps of model cost in a calendar month, in millionths of a US dollar.
+	 *
+	 * @return array<string, int> `site_microusd`, `requester_microusd`; only the fields that are set.
+	 */
+	public static function spend_caps(): array {
+		$stored = get_site_option( self::SPEND, [] );
+		$caps   = is_array( $stored ) ? array_intersect_key( $stored, array_flip( self::SPEND_FIELDS ) ) : [];
+		return array_filter( $caps, static fn( mixed $cap ): bool => is_int( $cap ) && $cap > 0 );
 	}
 
 	/**

@@ -99,6 +99,7 @@ final class DebugInfo {
 				__( 'Runs at once for one user', 'codebox' ),
 				(string) ( ShareSettings::user_max_runs() ?? __( 'Half of all', 'codebox' ) )
 			),
+			'spend'          => $this->field( __( 'Caps of model cost in a month', 'codebox' ), $amounts( ShareSettings::spend_caps() ) ),
 		];
 	}
 

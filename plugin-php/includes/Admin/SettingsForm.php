@@ -55,6 +55,16 @@ final class SettingsForm {
 		add_settings_field( Settings::MAX_RUNS, __( 'Runs at once', 'codebox' ), [ $this, 'max_runs' ], $page, 'limits', [ 'label_for' => Settings::MAX_RUNS ] );
 		$user = ShareSettings::USER_MAX_RUNS;
 		add_settings_field( $user, __( 'Runs at once for one user', 'codebox' ), [ $this, 'user_max_runs' ], $page, 'limits', [ 'label_for' => $user ] );
+		foreach ( [
+			'site_usd'      => __( 'Model cost in a month (US dollars)', 'codebox' ),
+			'requester_usd' => __( 'Model cost of one user in a month (US dollars)', 'codebox' ),
+		] as $field => $label ) {
+			$about = [
+				'label_for' => 'wp-codebox-' . $field,
+				'field'     => $field,
+			];
+			add_settings_field( $field, $label, [ $this, 'spend' ], $page, 'limits', $about );
+		}
 
 		add_settings_section( 'retention', __( 'Retention', 'codebox' ), [ $this, 'about_retention' ], $page );
 		foreach ( [
@@ -173,6 +183,17 @@ final class SettingsForm {
 		$about = __( 'Empty is half of "Runs at once". Users who may change these settings are not limited.', 'codebox' );
 		$this->number( $name, $name, ShareSettings::user_max_runs() ?? 0, 1, $name . '-about' );
 		$this->paragraph( $about, $name . '-about' );
+	}
+
+	/**
+	 * Prints the field for one cap of model cost.
+	 *
+	 * @param array<string, string> $field Field arguments `field` and `label_for`.
+	 */
+	public function spend( array $field ): void {
+		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
+		$cap = ShareSettings::spend_caps()[ $stored ] ?? 0;
+		$this->number( ShareSettings::SPEND . "[{$field['field']}]", $field['label_for'], $cap, $factor );
 	}
 
 	/**

@@ -76,6 +76,7 @@ final class SettingsHelp {
 					__( 'The value of "Runs at once" can only be lowered here. The host sets the maximum with wp_codebox.max_runs in php.ini.', 'codebox' ),
 					__( '"Runs at once for one user" holds for each user who may not change these settings, and for programs that run without a user, such as cron. Empty is half of "Runs at once", so that one user cannot take the runs of all others.', 'codebox' ),
 					__( 'A ceiling can be at most the limit of the operator (wp_codebox.max_limits in php.ini).', 'codebox' ),
+					__( 'Model cost is what the built-in agent reports, by the prices of the provider. With a cap, a model without prices, and an agent program that uses a key of this site, are refused, because their cost is unknown. Requests of browser sandboxes through a connector are not counted, and neither are keys that a task brings itself.', 'codebox' ),
 				],
 			],
 			'retention' => [

@@ -257,6 +257,16 @@ final class SettingChecks {
 	}
 
 	/**
+	 * Validates the caps of model cost in a calendar month.
+	 *
+	 * @param mixed $value Value as the caller gave it.
+	 * @return array<string, int>
+	 */
+	public function spend( mixed $value ): array {
+		return SettingUnits::stored( $value, ShareSettings::SPEND_FIELDS, ShareSettings::spend_caps() );
+	}
+
+	/**
 	 * Validates the retention limits: age and size above which garbage collection removes data.
 	 *
 	 * @param mixed $value Value as the caller gave it.

@@ -94,6 +94,12 @@ final class SettingRules {
 				__( 'Maximum number of parallel runs of one user; 0 is half of those of the site.', 'codebox' ),
 				[ $this->checks, 'max_runs' ],
 			],
+			ShareSettings::SPEND          => [
+				'object',
+				[],
+				__( 'Caps of the model cost in a calendar month.', 'codebox' ),
+				[ $this->checks, 'spend' ],
+			],
 			Settings::DIRECT_APPLY        => [ 'boolean', false, __( 'Whether the plugin itself writes approved changes into this site.', 'codebox' ), [ ApplyChecks::class, 'direct_apply' ] ],
 			Settings::GIT_BRANCH          => [ 'object', [], __( 'Git repository and branch that get approved changes.', 'codebox' ), [ new SettingCheck( new Repository( new Settings() ) ), 'check' ] ],
 			Settings::FOUR_EYES           => [ 'boolean', false, __( 'Whether the user who asked for a change may not approve it.', 'codebox' ), [ ApplyChecks::class, 'flag' ] ],

@@ -14,8 +14,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Options store milliseconds, seconds and bytes under the extension's field names. The settings page shows seconds,
- * days and MiB under its own field names; input may use either form.
+ * Options store milliseconds, seconds, bytes and millionths of a US dollar under the extension's field names. The settings
+ * page shows seconds, days, MiB and US dollars under its own field names; input may use either form.
  */
 final class SettingUnits {
 
@@ -28,6 +28,8 @@ final class SettingUnits {
 		'output_mib'         => [ 'output_bytes', 1048576 ],
 		'max_age_days'       => [ 'max_age_seconds', 86400 ],
 		'max_mib'            => [ 'max_bytes', 1048576 ],
+		'site_usd'           => [ 'site_microusd', 1000000 ],
+		'requester_usd'      => [ 'requester_microusd', 1000000 ],
 		'artifacts_max_days' => [ 'artifacts_max_age_seconds', 86400 ],
 	];
 

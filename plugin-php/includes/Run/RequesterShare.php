@@ -45,6 +45,7 @@ final class RequesterShare {
 		$share = [
 			'runs'     => $whole ? $this->settings->max_runs() : ShareSettings::user_max_runs(),
 			'ceilings' => $this->settings->limit_ceilings(),
+			'spend'    => ShareSettings::spend_caps(),
 		];
 		$host  = [
 			'max_runs' => $this->settings->own_max_runs(),

@@ -6,7 +6,9 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Native\Extension;
 use WPCodebox\Settings;
+use WPCodebox\ShareSettings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -59,7 +61,7 @@ return static function ( Harness $t ): void {
 
 	[ $server, $port ] = $start();
 	$providers         = [];
-	$ids = [ 'batch' => 'ticket', 'fanout' => 'ticket', 'cli-batch' => 'fix', 'cli-fanout' => 'fix' ];
+	$ids = [ 'batch' => 'ticket', 'fanout' => 'ticket', 'cli-batch' => 'fix', 'cli-fanout' => 'fix' ] + array_fill_keys( [ 'spend-1', 'spend-2', 'spend-3', 'spend-4' ], 'fix' );
 	foreach ( array_keys( $scripts ) as $name ) {
 		$ids += [ "$name-chat" => $name, "$name-messages" => $name ];
 	}
@@ -210,6 +212,66 @@ return static function ( Harness $t ): void {
 			$t->contains( "agent | The greeting is hello now.\n", $shown );
 			$t->true( ! str_contains( $shown, 'item.completed' ), 'a protocol line of the agent is shown' );
 			$t->contains( 'agent | {"type":"item.completed"', $events( '--agent-output=raw' ) );
+		}
+	);
+	$t->test(
+		'a cap of model cost bounds the budgets of a month, and refuses runs at the cap or of unknown cost',
+		static function () use ( $t, $key, $providers ): void {
+			putenv( "NATIVE_API_KEY=$key" );
+			$run   = static function ( string $provider, array $more = [] ) use ( $t ): mixed {
+				copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
+				return $t->ability( 'run-agent-task', $more + [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider ] );
+			};
+			$cap   = static fn( array $caps ): bool => update_site_option( ShareSettings::SPEND, $caps );
+			$file  = static fn(): string => (string) current( (array) glob( Extension::info()['state_dir'] . '/sites/*/spend/*/spend.json' ) );
+			$month = static fn(): array => json_decode( (string) file_get_contents( $file() ), true );
+			$t->as( 'administrator' );
+			$cap( [ 'requester_microusd' => 20000, 'site_microusd' => 50000 ] );
+			// A run costs 9000; without a budget of its own it gets a tenth of the lowest cap.
+			$part = $t->ok( $run( 'spend-1' ) );
+			$t->same( [ 'partial', 'wp_codebox_budget_exhausted' ], [ $part['run']['outcome'], $part['error']['code'] ?? null ], (string) json_encode( $part['summary'] ) );
+			$used = $month()['used_microusd']['user-1'];
+			$t->same( [ true, [] ], [ $used < 20000, $month()['reserved'] ] );
+			$t->same( 'succeeded', $t->ok( $run( 'spend-2', [ 'budget' => [ 'cost_usd' => 0.012 ] ] ) )['run']['outcome'] );
+			$t->same( $used + 9000, $month()['used_microusd']['user-1'] );
+
+			$before = $t->ok( $t->ability( 'list-runs' ) )['total'];
+			$cap( [ 'requester_microusd' => $used + 9000 ] );
+			$refused = $run( 'spend-3' );
+			$t->error( 'wp_codebox_budget_exhausted', 507, $refused );
+			$t->same( [ $used + 9000, $used + 9000 ], [ $refused->get_error_data()['used_microusd'], $refused->get_error_data()['cap_microusd'] ] );
+			// The cap of one user does not stop another one; the cap of the site does.
+			$may    = static fn( array $caps, string $name ): array => 'wp_codebox_run' === $name ? [ 'edit_posts' ] : $caps;
+			$other  = static fn( string $provider ): mixed => $t->filtered(
+				'map_meta_cap',
+				$may,
+				static function () use ( $t, $run, $provider ): mixed {
+					$t->as( 'editor' );
+					return $run( $provider, [ 'budget' => [ 'cost_usd' => 0.012 ] ] );
+				}
+			);
+			$t->ok( $other( 'spend-3' ) );
+			$cap( [ 'site_microusd' => $used + 9000 ] );
+			$t->error( 'wp_codebox_budget_exhausted', 507, $other( 'spend-4' ) );
+
+			$t->as( 'administrator' );
+			$cap( [ 'site_microusd' => 10000000 ] );
+			$good = (string) file_get_contents( $file() );
+			file_put_contents( $file(), substr( $good, 1 ) );
+			$t->error( 'wp_codebox_state_dir_invalid', 503, $run( 'spend-4' ) );
+			file_put_contents( $file(), $good );
+			// The cost of these cannot be counted.
+			$agents = getenv( 'TEST_WORK' ) . '/agents';
+			update_site_option( Settings::PROVIDERS, [ 'spend-4' => array_diff_key( $providers['spend-4'], [ 'prices' => 1 ] ) ] + $providers );
+			$t->error( 'wp_codebox_budget_invalid', 400, $run( 'spend-4' ) );
+			update_site_option( Settings::PROVIDERS, $providers );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Mend the greeting', '--plugin=sample', '--agent=codex', '--provider=preset-chat' ], [ 'NATIVE_API_KEY' => $key ], [ 'php_flags' => array_merge( $t->php_flags, [ '-d', "wp_codebox.agents_dir=$agents" ] ) ] );
+			$t->same( 1, $code, $err );
+			$t->contains( '(wp_codebox_budget_invalid)', $err );
+			$t->same( $before + 1, $t->ok( $t->ability( 'list-runs' ) )['total'], 'a refused run is on record' );
+			// Positive control: the same run with a record that can be read, and without a cap.
+			$t->same( 'succeeded', $t->ok( $run( 'spend-4', [ 'budget' => [ 'cost_usd' => 0.012 ] ] ) )['run']['outcome'] );
+			delete_site_option( ShareSettings::SPEND );
 		}
 	);
 	$t->test(

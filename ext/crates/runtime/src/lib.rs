@@ -28,6 +28,7 @@ mod run_dir;
 mod run_record;
 mod run_usage;
 mod snapshots;
+mod spend;
 mod state_dir;
 mod supervisor_death;
 mod timestamp;
@@ -73,6 +74,7 @@ pub use snapshots::{
     LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, SnapshotError, SnapshotFacts,
     SnapshotScope, SnapshotStore,
 };
+pub use spend::{SpendError, SpendReservation};
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use supervisor_death::crash_note;
 pub use timestamp::{now_rfc3339, rfc3339};

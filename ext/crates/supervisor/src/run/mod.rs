@@ -32,6 +32,7 @@ mod hold;
 mod http_requests;
 pub mod identity;
 mod inputs;
+mod job;
 mod left_out;
 mod level;
 mod mail;
@@ -60,6 +61,7 @@ mod services;
 mod session;
 mod shown;
 mod sources;
+mod spend;
 mod subordinate_ids;
 mod test_files;
 mod verdict;
@@ -71,6 +73,7 @@ mod workflow;
 pub use export::copy_bundle;
 pub use generated::{list as list_archive, plugin_header};
 pub(crate) use hold::resize;
+pub(crate) use job::Job;
 pub use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub use prepare::default_policy;
@@ -84,7 +87,7 @@ pub use session::SYNC_FILE_BYTES;
 use context::Clock;
 use end_check::EarlierBundle;
 use finish::{Failure, RunEnd};
-use placed::{PlacedJob, Placer};
+use placed::Placer;
 use ready::{Outside, ready};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
@@ -92,43 +95,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, LifecycleEvent, Limits, MountRequest, Outcome, RunId, RunMode,
+    ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunId, RunMode,
     RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
-    Cancellation, Ending, Journal, NewRun, RecordedWork, RunDir, Scratch, StateDir, reap_dead,
+    Cancellation, Ending, Journal, NewRun, RecordedWork, RunDir, Scratch, SpendReservation,
+    reap_dead,
 };
-
-/// A run that may start, on this host or on another one.
-#[derive(Debug)]
-pub(crate) enum Job {
-    Here(Box<Prepared>),
-    Placed(Box<PlacedJob>),
-}
-
-impl Job {
-    fn request(&self) -> &RunRequest {
-        match self {
-            Self::Here(prepared) => &prepared.request,
-            Self::Placed(job) => &job.request,
-        }
-    }
-
-    fn limits(&self) -> &Limits {
-        match self {
-            Self::Here(prepared) => &prepared.limits,
-            Self::Placed(job) => &job.limits,
-        }
-    }
-
-    fn state(&self) -> &StateDir {
-        match self {
-            Self::Here(prepared) => &prepared.state,
-            Self::Placed(job) => &job.state,
-        }
-    }
-}
 
 /// A run that has its directory and its journal, so that queries by run id can find it.
 #[derive(Debug)]
@@ -137,13 +111,14 @@ pub(crate) struct StartedRun {
     run_dir: RunDir,
     journal: Journal,
     clock: Clock,
+    spend: Option<SpendReservation>,
 }
 
 /// Creates the directory of a prepared run. Before that, writes the final records of runs that died
-/// without one. Fails if too many runs of the site are alive. `asked` is the time of the caller's
-/// request.
+/// without one. Fails if too many runs of the site or of the requester are alive, or if the model
+/// cost of this month has reached a cap. `asked` is the time of the caller's request.
 pub(crate) fn begin(
-    job: Job,
+    mut job: Job,
     redactor: &Redactor,
     asked: Instant,
 ) -> Result<StartedRun, ErrorBody> {
@@ -152,8 +127,9 @@ pub(crate) fn begin(
         asked,
         deadline: Instant::now() + wall,
     };
+    reap_dead(job.state(), &job.request().site).map_err(|e| e.body())?;
+    let spend = spend::reserve(&mut job)?;
     let request = job.request();
-    reap_dead(job.state(), &request.site).map_err(|e| e.body())?;
     let goal = request.task.as_ref().map(|task| task.goal.as_str());
     let provenance = redactor.redact_value(Value::Object(request.provenance.clone()));
     let new = NewRun {
@@ -168,16 +144,25 @@ pub(crate) fn begin(
         share: request.share,
     };
     let limit = request.max_runs as usize;
-    let run_dir = RunDir::create(job.state(), &request.site, &new, limit)
-        .map_err(|e| redactor.redact_error(e.body()))?;
+    let run_dir = match RunDir::create(job.state(), &request.site, &new, limit) {
+        Ok(run_dir) => run_dir,
+        Err(error) => {
+            spend::settle(spend, None);
+            return Err(redactor.redact_error(error.body()));
+        }
+    };
     match Journal::create(run_dir.path()) {
         Ok(journal) => Ok(StartedRun {
             job,
             run_dir,
             journal,
             clock,
+            spend,
         }),
-        Err(error) => Err(failed(run_dir, error.body(), Scratch::Remove)),
+        Err(error) => {
+            spend::settle(spend, None);
+            Err(failed(run_dir, error.body(), Scratch::Remove))
+        }
     }
 }
 
@@ -224,6 +209,7 @@ impl StartedRun {
 
     /// Ends the run before it could execute, with a final record that contains the error.
     pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
+        spend::settle(self.spend, None);
         failed(self.run_dir, error, Scratch::Remove)
     }
 }
@@ -263,6 +249,7 @@ pub(crate) fn execute(
         run_dir,
         journal,
         clock,
+        spend,
     } = started;
     let mut recorder = Recorder::new(journal, redactor, job.limits().output_bytes, emit);
     let outside = Outside {
@@ -270,12 +257,19 @@ pub(crate) fn execute(
         parent,
         redactor,
     };
+    let is_placed = matches!(job, Job::Placed(_));
     let answer = match job {
         Job::Here(prepared) => stages(*prepared, outside, queue, &run_dir, &mut recorder, clock),
         Job::Placed(job) => {
             placed::run(&job, placer, cancellation, &run_dir, &mut recorder).map_err(Failure::from)
         }
     };
+    match &answer {
+        // A run that another host executed without a result may have cost its whole reservation.
+        Err(_) if is_placed => drop(spend),
+        Err(_) => spend::settle(spend, recorder.evidence.model_usage),
+        Ok(result) => spend::settle(spend, result.cost.model),
+    }
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
