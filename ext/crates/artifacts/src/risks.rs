@@ -512,7 +512,14 @@ mod tests {
             .map(|kind| kind.flag)
             .chain(OTHERS.map(|(flag, _)| flag));
         let sentences: std::collections::BTreeSet<_> = flags
-            .map(|flag| sentence_of(&format!("{flag}:/a:b")).expect(flag))
+            .map(|flag| {
+                let (found, sentence) = sentence_of(flag).unwrap();
+                assert_eq!(
+                    sentence_of(&format!("{flag}:/a:b")),
+                    Some((found, sentence))
+                );
+                sentence
+            })
             .collect();
         assert_eq!(sentences.len(), KINDS.len() + OTHERS.len());
         assert_eq!(sentence_of("unknown:/a"), None);

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
 /// Result of comparing target directories that do not differ.
+#[derive(Debug)]
 pub(super) struct Compared {
     /// Guest paths of the compared mounts.
     pub mounts: Vec<GuestPath>,
@@ -241,7 +242,7 @@ mod tests {
         let added: Vec<_> = changed.iter().step_by(2).collect();
         let targets = BTreeMap::from([(MOUNT.to_owned(), temp.path().to_owned())]);
         let (conversions, result) = conversions::during(|| check(&added, &changed, &targets));
-        assert_eq!(result.unwrap().len(), 1);
+        assert_eq!(result.unwrap().mounts.len(), 1);
         assert!(conversions <= 2 * changed.len(), "{conversions}");
         // Without the deleted entry, the directory is not one from before the run that the change replaces.
         let only = &changed[..1];
