@@ -6,7 +6,7 @@
 //! once: the loop that accepts never waits for a client.
 
 use crate::actor::Actor;
-use crate::auth::Peer;
+use crate::auth::{Origin, Peer};
 use crate::config::Bounds;
 use crate::core::Core;
 use crate::listener::Kind;
@@ -19,7 +19,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,30 +36,6 @@ use wp_codebox_contracts::ErrorCode;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Smallest size of a connection's buffer that hyper accepts.
 const LEAST_BUFFER: usize = 8192;
-
-/// Who opened a connection, before a request says who it is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Origin {
-    /// User on the unix socket.
-    Uid(u32),
-    /// IPv4 address, or the first 64 bits of an IPv6 address: one host has all addresses of such a
-    /// network.
-    Network(IpAddr),
-}
-
-impl From<&Peer> for Origin {
-    fn from(peer: &Peer) -> Self {
-        match peer {
-            Peer::Unix { uid } => Self::Uid(*uid),
-            Peer::Tls { address } => Self::Network(match address.ip().to_canonical() {
-                IpAddr::V4(v4) => IpAddr::V4(v4),
-                IpAddr::V6(v6) => {
-                    IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))
-                }
-            }),
-        }
-    }
-}
 
 /// Permit of a connection.
 #[derive(Debug, Clone)]
@@ -271,23 +246,5 @@ impl Requests {
         }
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_one_ipv6_network_and_mapped_addresses_are_one_origin() {
-        let origin = |text: &str| {
-            let address = text.parse().unwrap();
-            Origin::from(&Peer::Tls { address })
-        };
-        assert_eq!(origin("[2001:db8::1]:1"), origin("[2001:db8::2:0:0:9]:2"));
-        assert_ne!(origin("[2001:db8::1]:1"), origin("[2001:db8:0:1::1]:1"));
-        assert_eq!(origin("192.0.2.1:1"), origin("[::ffff:192.0.2.1]:2"));
-        assert_ne!(origin("192.0.2.1:1"), origin("192.0.2.2:1"));
-        assert_ne!(Origin::from(&Peer::Unix { uid: 0 }), origin("0.0.0.0:1"));
     }
 }

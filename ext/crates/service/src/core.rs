@@ -9,12 +9,13 @@ use crate::extension::{Extension, SandboxId};
 use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::otlp::{Queue, Span, Tracer};
-use crate::pools::Pools;
+use crate::pools::{Party, Pool, Pools};
 use crate::problem::{ApiResult, Problem};
 use crate::shares::Shares;
-use crate::store::Store;
+use crate::store::{SandboxRecord, Store};
 use crate::webhook_target::WebhookTargets;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
@@ -177,5 +178,127 @@ pub(crate) fn service_actor() -> Actor {
     Actor {
         class: ActorClass::Automation,
         name: "service".to_owned(),
+    }
+}
+
+/// The core, for work that is done for one party.
+#[derive(Clone)]
+pub(crate) struct CoreFor {
+    core: Arc<Core>,
+    party: Party,
+}
+
+impl CoreFor {
+    pub(crate) fn new(core: &Arc<Core>, party: Party) -> Self {
+        Self {
+            core: Arc::clone(core),
+            party,
+        }
+    }
+
+    /// Runs blocking work on a thread of a pool. Waits while the party or all have as many as they
+    /// may have.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        pool: Pool,
+        work: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> ApiResult<T> {
+        let threads = match pool {
+            Pool::Records => &self.core.pools.records,
+            Pool::Calls => &self.core.pools.calls,
+            Pool::Waits => &self.core.pools.waits,
+        };
+        let permit = threads.acquire(&self.party).await;
+        let core = Arc::clone(&self.core);
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work(&core);
+            drop(permit);
+            result
+        });
+        done.await.map_err(|error| {
+            if error.is_panic() {
+                Problem::new(
+                    ErrorCode::Internal,
+                    "a call failed because of a defect of the service; the service's log has the detail",
+                )
+            } else {
+                Problem::new(
+                    ErrorCode::ServiceUnavailable,
+                    "the service is stopping; repeat the request later",
+                )
+            }
+        })
+    }
+
+    /// Runs work on the records.
+    pub(crate) async fn records<T: Send + 'static, E>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, E> + Send + 'static,
+    ) -> ApiResult<T>
+    where
+        E: Send + 'static,
+        Problem: From<E>,
+    {
+        Ok(self
+            .blocking(Pool::Records, |core| work(&core.store))
+            .await??)
+    }
+
+    /// Calls the extension of a sandbox.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        pool: Pool,
+        record: &SandboxRecord,
+        work: impl FnOnce(&dyn Extension, &SandboxId) -> Result<T, ErrorBody> + Send + 'static,
+    ) -> ApiResult<T> {
+        let extension = self.core.extension(&record.extension)?;
+        let id = record.provision.sandbox.clone();
+        Ok(self
+            .blocking(pool, move |_| work(extension.as_ref(), &id))
+            .await??)
+    }
+}
+
+impl Deref for CoreFor {
+    type Target = Arc<Core>;
+
+    fn deref(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+impl Core {
+    /// Runs blocking work of the service itself.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: Pool,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> ApiResult<T> {
+        CoreFor::new(self, Party::Service)
+            .blocking(pool, work)
+            .await
+    }
+
+    /// Runs work on the records for the service itself.
+    pub(crate) async fn records<T: Send + 'static, E>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Store) -> Result<T, E> + Send + 'static,
+    ) -> ApiResult<T>
+    where
+        E: Send + 'static,
+        Problem: From<E>,
+    {
+        CoreFor::new(self, Party::Service).records(work).await
+    }
+
+    /// Calls the extension of a sandbox for its owner.
+    pub(crate) async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        pool: Pool,
+        record: &SandboxRecord,
+        work: impl FnOnce(&dyn Extension, &SandboxId) -> Result<T, ErrorBody> + Send + 'static,
+    ) -> ApiResult<T> {
+        let owner = Party::Actor(record.owner().clone());
+        CoreFor::new(self, owner).call(pool, record, work).await
     }
 }

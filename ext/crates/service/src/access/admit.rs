@@ -2,11 +2,13 @@
 
 use super::{Caller, ServerState};
 use crate::api::{Access, Args, Operation, receive_small};
+use crate::auth::Origin;
 use crate::auth::{Peer, Permit, authenticate};
-use crate::connection::{ConnectionPermit, Origin};
+use crate::connection::ConnectionPermit;
 use crate::core::Core;
+use crate::core::CoreFor;
 use crate::otlp::{Kind, Parent, Span, Status};
-use crate::pools::{CoreFor, Party, Pool};
+use crate::pools::{Party, Pool};
 use crate::problem::{ApiResult, Problem};
 use axum::body::Body;
 use axum::extract::{Request, State};

@@ -4,7 +4,7 @@ use super::{Caller, Owner};
 use crate::auth::{Principal, Scope};
 use crate::clock::now_ms;
 use crate::core::Core;
-use crate::pools::CoreFor;
+use crate::core::CoreFor;
 use crate::problem::ApiResult;
 use crate::store::{Event, EventFilter};
 use std::sync::Arc;

@@ -2,10 +2,11 @@
 //! is the whole check.
 
 use super::{Caller, ServerState};
+use crate::auth::Origin;
 use crate::auth::Peer;
-use crate::connection::Origin;
+use crate::core::CoreFor;
 use crate::extension::Extension;
-use crate::pools::{CoreFor, Party, Pool};
+use crate::pools::{Party, Pool};
 use crate::problem::{ApiResult, Problem};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -30,7 +30,7 @@ use crate::api::Args;
 use crate::auth::{Principal, Scope};
 use crate::config::Bounds;
 use crate::core::Core;
-use crate::pools::CoreFor;
+use crate::core::CoreFor;
 use crate::problem::{ApiResult, Problem};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

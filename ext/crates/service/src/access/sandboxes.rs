@@ -2,9 +2,10 @@
 
 use super::{Caller, Owner};
 use crate::auth::Scope;
+use crate::core::CoreFor;
 use crate::extension::{ExecEnd, ExecOutput, ExecRequest, Extension, SandboxId, SandboxState};
 use crate::lifecycle;
-use crate::pools::{CoreFor, Pool};
+use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::{ListRows, SandboxRecord};
 use serde_json::Value;

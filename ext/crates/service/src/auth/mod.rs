@@ -5,7 +5,7 @@ mod scope;
 mod throttle;
 mod token;
 
-pub(crate) use principal::{Peer, Principal, authenticate};
+pub(crate) use principal::{Origin, Peer, Principal, authenticate};
 pub use scope::{Grant, Scope, ScopeError, Scopes};
 pub(crate) use throttle::{Permit, Throttle};
 pub use token::{NewToken, TokenSpec, TokenStore};

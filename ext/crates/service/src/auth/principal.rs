@@ -6,7 +6,7 @@ use crate::actor::{Actor, ActorClass};
 use crate::problem::{ApiResult, Problem};
 use crate::store::Store;
 use axum::http::{HeaderMap, header};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use wp_codebox_contracts::ErrorCode;
 
 /// Other end of a connection.
@@ -22,6 +22,30 @@ pub(crate) enum Peer {
         /// Its address.
         address: SocketAddr,
     },
+}
+
+/// Who opened a connection, before a request says who it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Origin {
+    /// User on the unix socket.
+    Uid(u32),
+    /// IPv4 address, or the first 64 bits of an IPv6 address: one host has all addresses of such a
+    /// network.
+    Network(IpAddr),
+}
+
+impl From<&Peer> for Origin {
+    fn from(peer: &Peer) -> Self {
+        match peer {
+            Peer::Unix { uid } => Self::Uid(*uid),
+            Peer::Tls { address } => Self::Network(match address.ip().to_canonical() {
+                IpAddr::V4(v4) => IpAddr::V4(v4),
+                IpAddr::V6(v6) => {
+                    IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))
+                }
+            }),
+        }
+    }
 }
 
 /// Who makes a request.
@@ -100,5 +124,23 @@ pub(crate) fn authenticate(
                 limits: Some((row.rate_per_minute, row.concurrency)),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_ipv6_network_and_mapped_addresses_are_one_origin() {
+        let origin = |text: &str| {
+            let address = text.parse().unwrap();
+            Origin::from(&Peer::Tls { address })
+        };
+        assert_eq!(origin("[2001:db8::1]:1"), origin("[2001:db8::2:0:0:9]:2"));
+        assert_ne!(origin("[2001:db8::1]:1"), origin("[2001:db8:0:1::1]:1"));
+        assert_eq!(origin("192.0.2.1:1"), origin("[::ffff:192.0.2.1]:2"));
+        assert_ne!(origin("192.0.2.1:1"), origin("192.0.2.2:1"));
+        assert_ne!(Origin::from(&Peer::Unix { uid: 0 }), origin("0.0.0.0:1"));
     }
 }
