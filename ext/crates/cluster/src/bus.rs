@@ -4,7 +4,7 @@
 //! [`BusError::Unreachable`] may have had its effect: the caller reads the record again.
 
 use crate::host::HostRecord;
-use crate::names::{Queue, RunKey, SubmitterName};
+use crate::names::{NodeName, Queue, RunKey, SubmitterName};
 use crate::record::{Record, Revision, Versioned};
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -186,11 +186,27 @@ pub trait Answering: Send {}
 /// Function that returns the answer to a request for secrets, or `None` to stay silent.
 pub type Answer = Box<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
-/// Records that changed, oldest change first. Those that this program cannot read are left out.
+/// What a queue had for a process that asked it for a message.
+pub enum Pulled {
+    /// A message.
+    Message(Arc<dyn Delivery>),
+    /// A message that cannot be read. It is removed from the queue: it names no run of the queue's
+    /// submitter, so no program could use it.
+    Removed {
+        /// What is wrong with it.
+        problem: BusError,
+    },
+    /// No message.
+    Empty,
+}
+
+/// Records that changed, oldest change first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
     /// The records.
     pub records: Vec<Versioned<Record>>,
+    /// Why this program cannot read some of the records, which are left out.
+    pub unreadable: Vec<BusError>,
     /// Revision after which the next call goes on.
     pub until: Revision,
     /// Whether there are more changes after `until`.
@@ -231,7 +247,7 @@ pub trait Bus: Send + Sync {
     /// Returns the queues that are set up.
     fn queues(&self) -> Result<Vec<Queue>, BusError>;
     /// Takes a message from a queue without waiting.
-    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError>;
+    fn pull(&self, queue: &Queue) -> Result<Pulled, BusError>;
     /// Waits until a message may have come into one of the queues since the last call, or until the
     /// time limit.
     fn wait_for_message(&self, wait: Duration) -> Result<(), BusError>;
@@ -240,10 +256,12 @@ pub trait Bus: Send + Sync {
 
     /// Stores the heartbeat of a node.
     fn beat(&self, host: &HostRecord) -> Result<Revision, BusError>;
+    /// Returns the last heartbeat of a node, unless the node has left or the heartbeat cannot be read.
+    fn host(&self, node: &NodeName) -> Result<Option<Versioned<HostRecord>>, BusError>;
     /// Returns the last heartbeat of each node.
     fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError>;
     /// Removes the heartbeat of a node that leaves.
-    fn remove_host(&self, host: &crate::names::NodeName) -> Result<(), BusError>;
+    fn remove_host(&self, host: &NodeName) -> Result<(), BusError>;
 
     /// Returns whether an object is stored completely.
     fn has_object(&self, of: &SubmitterName, name: &ObjectName) -> Result<bool, BusError>;

@@ -243,6 +243,7 @@ mod tests {
             revision: Revision(after.0 + 1),
         });
         Ok(Changed {
+            unreadable: Vec::new(),
             records: rows.collect(),
             until: Revision(after.0 + 1),
             is_partial: false,

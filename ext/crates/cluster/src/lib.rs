@@ -24,5 +24,6 @@ pub mod submit;
 pub mod sweep;
 pub mod task;
 pub mod trust;
+mod unreadable;
 pub mod values;
 pub mod work;

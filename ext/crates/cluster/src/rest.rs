@@ -43,7 +43,11 @@ impl Rest {
                 self.given_up = self.given_up.saturating_add(1);
             }
             Worked::Ran(_) => *self = Self::new(self.first),
-            Worked::Ended(_) | Worked::Nothing | Worked::Held | Worked::Fenced => {}
+            Worked::Ended(_)
+            | Worked::Nothing
+            | Worked::Held
+            | Worked::Unreadable(_)
+            | Worked::Fenced => {}
         }
     }
 }

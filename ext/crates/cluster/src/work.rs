@@ -15,6 +15,9 @@ use wp_codebox_contracts::ErrorBody;
 const HELD_RETRY: Duration = Duration::from_secs(5);
 /// Time after which a message whose record a newer program wrote is delivered again.
 const NEWER_RETRY: Duration = Duration::from_secs(30);
+/// Longest time after which a message whose record cannot be read is delivered again. The time grows
+/// with each delivery, so that a submitter with many such records costs the nodes little.
+const UNREADABLE_RETRY: Duration = Duration::from_secs(600);
 /// Deliveries after which a message without a record is removed. A record is stored before its
 /// message is, and removed after the run has ended.
 const DELIVERIES_WITHOUT_RECORD: u64 = 5;
@@ -42,6 +45,8 @@ pub enum Worked {
     Nothing,
     /// Another process has the run.
     Held,
+    /// This program cannot read the record. Its message is given back, because a newer program may.
+    Unreadable(BusError),
     /// This host gave the run up with this reason.
     Released(ErrorBody),
     /// Another process claimed the run meanwhile. The result is kept as evidence.
@@ -109,7 +114,15 @@ impl Worker<'_> {
     /// nothing to run.
     fn claim(&self, delivery: &dyn Delivery) -> Result<Result<Record, Worked>, BusError> {
         loop {
-            let Some(present) = self.bus.record(delivery.key())? else {
+            let present = match self.bus.record(delivery.key()) {
+                Err(error @ BusError::Unreadable { .. }) => {
+                    let times = u32::try_from(delivery.deliveries()).unwrap_or(u32::MAX);
+                    delivery.retry(NEWER_RETRY.saturating_mul(times).min(UNREADABLE_RETRY))?;
+                    return Ok(Err(Worked::Unreadable(error)));
+                }
+                read => read?,
+            };
+            let Some(present) = present else {
                 if delivery.deliveries() < DELIVERIES_WITHOUT_RECORD {
                     delivery.retry(HELD_RETRY)?;
                 } else {

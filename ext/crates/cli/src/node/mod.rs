@@ -236,6 +236,13 @@ fn show(output: Output, name: &str, key: &str, notice: &Notice) {
             json!({"event": "trouble", "error": error.body()}),
             error.to_string(),
         ),
+        Notice::Unreadable(row) => (
+            json!({"event": "unreadable", "submitter": row.submitter, "count": row.count, "detail": row.detail}),
+            format!(
+                "{} unreadable messages or records of the submitter {} so far; the last one: {}",
+                row.count, row.submitter, row.detail
+            ),
+        ),
         Notice::Draining { running } => (
             json!({"event": "draining", "running": running}),
             format!("the node takes no new runs; {running} running ones continue"),
@@ -270,6 +277,10 @@ fn worked_text(worked: &Worked) -> (Value, Option<String>) {
         Worked::Fenced => (
             json!({"kind": "fenced"}),
             Some("another node has taken over the run; the result of this node is stored, but not used".to_owned()),
+        ),
+        Worked::Unreadable(error) => (
+            json!({"kind": "unreadable", "error": error.body()}),
+            None,
         ),
         Worked::Nothing => (json!({"kind": "nothing"}), None),
         Worked::Held => (json!({"kind": "held"}), None),

@@ -44,7 +44,7 @@ pub use plan::{Limits, Setup, Shrink};
 pub use setup::{SetupError, SetupReport, setup};
 
 use crate::bus::{
-    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
+    Answer, Answering, Bus, BusError, Changed, Events, ObjectName, Pulled, RecordWatch,
 };
 use crate::host::HostRecord;
 use crate::names::{NodeName, Queue, RunKey, SubmitterName};
@@ -150,7 +150,7 @@ impl Bus for NatsBus {
         connection.block_on(queues::list(connection))
     }
 
-    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+    fn pull(&self, queue: &Queue) -> Result<Pulled, BusError> {
         let connection = &self.connection;
         connection.block_on(queues::pull(connection, queue))
     }
@@ -195,6 +195,11 @@ impl Bus for NatsBus {
     fn beat(&self, host: &HostRecord) -> Result<Revision, BusError> {
         let connection = &self.connection;
         connection.block_on(records::beat(connection, host))
+    }
+
+    fn host(&self, node: &NodeName) -> Result<Option<Versioned<HostRecord>>, BusError> {
+        let connection = &self.connection;
+        connection.block_on(records::host(connection, node))
     }
 
     fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError> {

@@ -4,7 +4,7 @@ use super::api::Publication;
 use super::connection::{Connection, LIMIT, TRY, Task};
 use super::failure::{CallError, RequestError};
 use super::{layout, tokens};
-use crate::bus::{BusError, Delivery};
+use crate::bus::{BusError, Delivery, Pulled};
 use crate::names::{Queue, RunKey};
 use async_nats::{StatusCode, Subscriber};
 use bytes::Bytes;
@@ -91,10 +91,7 @@ pub(super) async fn list(connection: &Connection) -> Result<Vec<Queue>, BusError
 
 /// Takes a message without waiting. If the reply of the server is lost, the message is not: the
 /// server delivers it again after the time for an answer.
-pub(super) async fn pull(
-    connection: &Arc<Connection>,
-    queue: &Queue,
-) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+pub(super) async fn pull(connection: &Arc<Connection>, queue: &Queue) -> Result<Pulled, BusError> {
     let consumer = layout::consumer(queue);
     let stream = layout::tasks_stream(&queue.submitter);
     let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
@@ -111,7 +108,7 @@ pub(super) async fn pull(
     };
     if let Some(status) = message.status.filter(|status| *status != StatusCode::OK) {
         return match status {
-            StatusCode::NOT_FOUND | StatusCode::TIMEOUT => Ok(None),
+            StatusCode::NOT_FOUND | StatusCode::TIMEOUT => Ok(Pulled::Empty),
             other => Err(BusError::Unreachable {
                 detail: format!("{}: status {other}", shown(queue)),
             }),
@@ -131,13 +128,17 @@ pub(super) async fn pull(
         key,
     };
     let problem = match read {
-        Ok(key) if key.submitter == queue.submitter => return Ok(Some(Arc::new(delivery(key)))),
+        Ok(key) if key.submitter == queue.submitter => {
+            return Ok(Pulled::Message(Arc::new(delivery(key))));
+        }
         Ok(_) => "it names a run of another submitter".to_owned(),
         Err(error) => error.to_string(),
     };
     // Without this answer, the server would deliver the unreadable message for ever.
     answer(connection, &reply, Bytes::from_static(b"+TERM")).await?;
-    Err(unreadable(queue, &problem))
+    Ok(Pulled::Removed {
+        problem: unreadable(queue, problem),
+    })
 }
 
 /// Returns how often a message was delivered, from the subject for its answer:
@@ -149,13 +150,13 @@ fn deliveries(reply: &str) -> u64 {
     count.unwrap_or(1)
 }
 
-fn unreadable(queue: &Queue, problem: &str) -> BusError {
+fn unreadable(queue: &Queue, detail: String) -> BusError {
     BusError::Unreadable {
         what: format!(
             "a message, which is now removed from the queue {},",
             shown(queue)
         ),
-        detail: problem.to_owned(),
+        detail,
     }
 }
 

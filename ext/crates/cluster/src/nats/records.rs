@@ -198,8 +198,20 @@ pub(super) async fn changed(
     // If `after` is larger, the operator has created the stream anew and its numbers begin again.
     let after = if after.0 <= last { after.0 } else { 0 };
     let range = read(connection, of, after, after.saturating_add(most), last).await?;
+    let (mut records, mut unreadable) = (Vec::new(), Vec::new());
+    for stored in &range.messages {
+        // Subjects of other programs name no run.
+        let Some(key) = layout::key_of(&stored.subject) else {
+            continue;
+        };
+        match record(&key, stored) {
+            Ok(read) => records.push(read),
+            Err(error) => unreadable.push(error),
+        }
+    }
     Ok(Changed {
-        records: range.messages.iter().filter_map(readable).collect(),
+        records,
+        unreadable,
         until: Revision(range.end),
         is_partial: range.is_partial,
     })
@@ -329,6 +341,23 @@ async fn store_host(
         .map_err(|error| error.into_bus(layout::HOSTS))
 }
 
+/// Returns the heartbeat of a node, if the node has one that can be read.
+pub(super) async fn host(
+    connection: &Connection,
+    node: &NodeName,
+) -> Result<Option<Versioned<HostRecord>>, BusError> {
+    let subject = layout::host(node);
+    let last = connection.last(layout::HOSTS, &subject).await;
+    let last = last.map_err(|error| error.into_bus(layout::HOSTS))?;
+    Ok(last.as_ref().and_then(heartbeat))
+}
+
+/// Reads a heartbeat of the node that its subject names; `None` after the node has left.
+fn heartbeat(stored: &Stored) -> Option<Versioned<HostRecord>> {
+    let read: Versioned<HostRecord> = value("a heartbeat", stored).ok()?;
+    (layout::host(&read.value.claimant.node) == stored.subject).then_some(read)
+}
+
 /// Returns the heartbeats that can be read, by the names of their nodes. A submitter may not read the
 /// list of subjects, which comes with the token of the stream, so the messages are read in their
 /// order. A heartbeat that is replaced meanwhile is read again, because its number becomes higher.
@@ -347,12 +376,8 @@ pub(super) async fn hosts(connection: &Connection) -> Result<Vec<Versioned<HostR
                 detail: "new heartbeats come faster than the server returns them".to_owned(),
             });
         }
-        let read: Result<Versioned<HostRecord>, _> = value("a heartbeat", &stored);
-        let is_own = |host: &Versioned<HostRecord>| {
-            layout::host(&host.value.claimant.node) == stored.subject
-        };
         from = stored.sequence + 1;
-        let read = read.ok().filter(is_own);
+        let read = heartbeat(&stored);
         latest.insert(stored.subject, read);
     }
 }

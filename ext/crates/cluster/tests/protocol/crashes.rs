@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wp_codebox_cluster::bus::{
-    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
+    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, Pulled, RecordWatch,
 };
 use wp_codebox_cluster::held::{HeldRun, HeldRuns};
 use wp_codebox_cluster::host::HostRecord;
@@ -166,13 +166,14 @@ impl Bus for Process {
     fn queues(&self) -> Result<Vec<Queue>, BusError> {
         self.step(Bus::queues)
     }
-    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+    fn pull(&self, queue: &Queue) -> Result<Pulled, BusError> {
         let process = self.clone();
-        let pulled = self.step(|server| server.pull(queue))?;
-        Ok(pulled.map(|delivery| {
-            let wrapped: Arc<dyn Delivery> = Arc::new(ProcessDelivery { process, delivery });
-            wrapped
-        }))
+        Ok(match self.step(|server| server.pull(queue))? {
+            Pulled::Message(delivery) => {
+                Pulled::Message(Arc::new(ProcessDelivery { process, delivery }))
+            }
+            other => other,
+        })
     }
     fn wait_for_message(&self, wait: Duration) -> Result<(), BusError> {
         self.step(|server| server.wait_for_message(wait))
@@ -182,6 +183,9 @@ impl Bus for Process {
     }
     fn beat(&self, host: &HostRecord) -> Result<Revision, BusError> {
         self.step(|server| server.beat(host))
+    }
+    fn host(&self, node: &NodeName) -> Result<Option<Versioned<HostRecord>>, BusError> {
+        self.step(|server| server.host(node))
     }
     fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError> {
         self.step(Bus::hosts)
@@ -294,7 +298,7 @@ fn play(server: &Memory, key: &RunKey, script: &Script) -> bool {
         pause: Duration::ZERO,
     };
     for _ in 0..2 {
-        let Ok(Some(delivery)) = process.pull(&queue()) else {
+        let Ok(Pulled::Message(delivery)) = process.pull(&queue()) else {
             break;
         };
         match worker.work(&delivery) {
@@ -360,7 +364,8 @@ proptest! {
             prop_assert_eq!(submit(&server, &record, &mut || Ok(())).unwrap(), Submitted::Created);
         } else {
             server.create_record(&record).unwrap();
-            sweeper.pass(&server, &[queue()], |_| Lease::Live).unwrap();
+            let pass = sweeper.pass(&server, &[queue()], |_| Lease::Live);
+            prop_assert!(pass.errors.is_empty());
         }
         let script: Script = Arc::new(Mutex::new(turns.into()));
         while play(&server, &record.key, &script) {
@@ -371,7 +376,8 @@ proptest! {
         }
         // From here on nothing goes wrong.
         for node in 0..2 {
-            sweeper.pass(&server, &[queue()], |_| Lease::Expired).unwrap();
+            let pass = sweeper.pass(&server, &[queue()], |_| Lease::Expired);
+            prop_assert!(pass.errors.is_empty());
             script.lock().unwrap().push_back(clean(node));
             server.redeliver();
             play(&server, &record.key, &script);

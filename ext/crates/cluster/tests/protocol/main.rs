@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod crashes;
+mod isolation;
 mod memory;
 mod model;
 mod nodes;

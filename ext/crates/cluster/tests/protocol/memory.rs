@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use wp_codebox_cluster::bus::{
-    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, RecordWatch,
+    Answer, Answering, Bus, BusError, Changed, Delivery, Events, ObjectName, Pulled, RecordWatch,
 };
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
@@ -27,14 +27,19 @@ pub fn queue() -> Queue {
 }
 
 pub fn record(run: &RunId, max_tries: u32) -> Record {
+    record_in(&queue(), run, max_tries)
+}
+
+/// Returns the record of a run in a queue.
+pub fn record_in(queue: &Queue, run: &RunId, max_tries: u32) -> Record {
     let key = RunKey {
-        submitter: submitter(),
+        submitter: queue.submitter.clone(),
         run: run.clone(),
     };
     let task: Sha256Hex = serde_json::from_value(TASK.into()).unwrap();
     Record::submitted(
         key,
-        queue(),
+        queue.clone(),
         task,
         max_tries,
         "2026-01-01T00:00:00Z".to_owned(),
@@ -43,7 +48,8 @@ pub fn record(run: &RunId, max_tries: u32) -> Record {
 
 struct Message {
     number: u64,
-    key: RunKey,
+    /// `None`: the message cannot be read.
+    key: Option<RunKey>,
     queue: Queue,
     /// Number of the delivery that waits for an answer.
     delivered: Option<u64>,
@@ -58,17 +64,91 @@ struct Inner {
     ids: BTreeSet<String>,
     hosts: BTreeMap<NodeName, (HostRecord, u64)>,
     objects: BTreeMap<(SubmitterName, String), Vec<u8>>,
+    /// Further queues that are set up.
+    queues: Vec<Queue>,
+    /// Records that no program can read.
+    unreadable: BTreeMap<RunKey, u64>,
 }
+
+/// A request of a node that a test can delay or let fail.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request<'a> {
+    Changes(&'a SubmitterName),
+    Record(&'a RunKey),
+    Hosts,
+    Pull(&'a Queue),
+    IsEmpty(&'a Queue),
+}
+
+type Hook = Arc<dyn Fn(Request<'_>) -> Result<(), BusError> + Send + Sync>;
 
 /// The server. Its methods panic when a rule of the protocol is broken.
 #[derive(Clone, Default)]
 pub struct Memory {
     inner: Arc<(Mutex<Inner>, Condvar)>,
+    hook: Option<Hook>,
+}
+
+pub fn unreachable() -> BusError {
+    BusError::Unreachable {
+        detail: "a test says so".to_owned(),
+    }
 }
 
 impl Memory {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.0.lock().unwrap()
+    }
+
+    /// Returns the server as it is seen by a process for which `hook` runs before each request.
+    pub fn seen_through(
+        &self,
+        hook: impl Fn(Request<'_>) -> Result<(), BusError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            hook: Some(Arc::new(hook)),
+        }
+    }
+
+    fn before(&self, request: Request<'_>) -> Result<(), BusError> {
+        self.hook.as_ref().map_or(Ok(()), |hook| hook(request))
+    }
+
+    /// Sets a queue up.
+    pub fn add_queue(&self, queue: &Queue) {
+        self.inner().queues.push(queue.clone());
+    }
+
+    /// Puts messages that cannot be read into a queue.
+    pub fn publish_unreadable(&self, queue: &Queue, count: usize) {
+        let mut inner = self.inner();
+        for _ in 0..count {
+            inner.revision += 1;
+            let number = inner.revision;
+            inner.messages.push(Message {
+                number,
+                key: None,
+                queue: queue.clone(),
+                delivered: None,
+                deliveries: 0,
+            });
+        }
+        self.inner.1.notify_all();
+    }
+
+    /// Replaces a record by one that cannot be read.
+    pub fn damage(&self, key: &RunKey) {
+        let mut inner = self.inner();
+        inner.revision += 1;
+        let revision = inner.revision;
+        inner.records.remove(key);
+        inner.unreadable.insert(key.clone(), revision);
+    }
+
+    /// Returns the number of the last heartbeat of a node.
+    pub fn beat_of(&self, node: &str) -> u64 {
+        self.inner().hosts[&NodeName::new(node).unwrap()].0.beat
     }
 
     /// Makes every message without an answer available again, as the server does after a time.
@@ -153,10 +233,15 @@ impl Delivery for Delivered {
         Ok(())
     }
     fn retry(&self, _: Duration) -> Result<(), BusError> {
-        for message in &mut self.server.inner().messages {
-            if message.number == self.number && message.delivered == Some(self.deliveries) {
-                message.delivered = None;
-            }
+        let mut inner = self.server.inner();
+        let is_this = |message: &Message| {
+            message.number == self.number && message.delivered == Some(self.deliveries)
+        };
+        if let Some(at) = inner.messages.iter().position(is_this) {
+            // The messages that wait are delivered before one that was given back for a while.
+            let mut message = inner.messages.remove(at);
+            message.delivered = None;
+            inner.messages.push(message);
         }
         Ok(())
     }
@@ -205,9 +290,20 @@ impl Events for NoEvents {
 
 impl Answering for NoEvents {}
 
+fn damaged(key: &RunKey) -> BusError {
+    BusError::Unreadable {
+        what: format!("the record of {}", key.run),
+        detail: "a test damaged it".to_owned(),
+    }
+}
+
 impl Bus for Memory {
     fn record(&self, key: &RunKey) -> Result<Option<Versioned<Record>>, BusError> {
+        self.before(Request::Record(key))?;
         let inner = self.inner();
+        if inner.unreadable.contains_key(key) {
+            return Err(damaged(key));
+        }
         let row = inner.records.get(key);
         Ok(row.map(|(record, revision)| Versioned {
             value: record.clone(),
@@ -234,6 +330,7 @@ impl Bus for Memory {
         after: Revision,
         most: u64,
     ) -> Result<Changed, BusError> {
+        self.before(Request::Changes(of))?;
         let inner = self.inner();
         let rows = inner.records.iter();
         let rows = rows.filter(|(key, (_, revision))| key.submitter == *of && *revision > after.0);
@@ -247,8 +344,19 @@ impl Bus for Memory {
         let most = usize::try_from(most).unwrap();
         let is_partial = records.len() > most;
         records.truncate(most);
+        let unreadable = inner.unreadable.iter();
+        let unreadable: Vec<(&RunKey, &u64)> = unreadable
+            .filter(|(key, revision)| key.submitter == *of && **revision > after.0)
+            .collect();
+        let read = records.last().map_or(after, |row| row.revision);
+        let last = unreadable.iter().map(|(_, revision)| **revision).max();
         Ok(Changed {
-            until: records.last().map_or(after, |row| row.revision),
+            until: if is_partial {
+                read
+            } else {
+                read.max(Revision(last.unwrap_or_default()))
+            },
+            unreadable: unreadable.iter().map(|(key, _)| damaged(key)).collect(),
             records,
             is_partial,
         })
@@ -281,7 +389,7 @@ impl Bus for Memory {
         let number = inner.revision;
         inner.messages.push(Message {
             number,
-            key: key.clone(),
+            key: Some(key.clone()),
             queue: queue.clone(),
             delivered: None,
             deliveries: 0,
@@ -290,23 +398,36 @@ impl Bus for Memory {
         Ok(())
     }
     fn queues(&self) -> Result<Vec<Queue>, BusError> {
-        Ok(vec![queue()])
+        let mut queues = self.inner().queues.clone();
+        queues.push(queue());
+        Ok(queues)
     }
-    fn pull(&self, queue: &Queue) -> Result<Option<Arc<dyn Delivery>>, BusError> {
+    fn pull(&self, queue: &Queue) -> Result<Pulled, BusError> {
+        self.before(Request::Pull(queue))?;
         let mut inner = self.inner();
         let mut messages = inner.messages.iter_mut();
         let next = messages.find(|row| row.queue == *queue && row.delivered.is_none());
-        Ok(next.map(|message| {
-            message.deliveries += 1;
-            message.delivered = Some(message.deliveries);
-            let delivered: Arc<dyn Delivery> = Arc::new(Delivered {
-                server: self.clone(),
-                key: message.key.clone(),
-                number: message.number,
-                deliveries: message.deliveries,
+        let Some(message) = next else {
+            return Ok(Pulled::Empty);
+        };
+        let Some(key) = message.key.clone() else {
+            let number = message.number;
+            inner.messages.retain(|message| message.number != number);
+            return Ok(Pulled::Removed {
+                problem: BusError::Unreadable {
+                    what: "a message".to_owned(),
+                    detail: "a test damaged it".to_owned(),
+                },
             });
-            delivered
-        }))
+        };
+        message.deliveries += 1;
+        message.delivered = Some(message.deliveries);
+        Ok(Pulled::Message(Arc::new(Delivered {
+            server: self.clone(),
+            key,
+            number: message.number,
+            deliveries: message.deliveries,
+        })))
     }
     fn wait_for_message(&self, wait: Duration) -> Result<(), BusError> {
         let inner = self.inner();
@@ -317,6 +438,7 @@ impl Bus for Memory {
         Ok(())
     }
     fn is_empty(&self, queue: &Queue) -> Result<bool, BusError> {
+        self.before(Request::IsEmpty(queue))?;
         let inner = self.inner();
         Ok(inner.messages.iter().all(|message| message.queue != *queue))
     }
@@ -328,7 +450,16 @@ impl Bus for Memory {
         inner.hosts.insert(node, (host.clone(), revision));
         Ok(Revision(revision))
     }
+    fn host(&self, node: &NodeName) -> Result<Option<Versioned<HostRecord>>, BusError> {
+        let inner = self.inner();
+        let row = inner.hosts.get(node);
+        Ok(row.map(|(host, revision)| Versioned {
+            value: host.clone(),
+            revision: Revision(*revision),
+        }))
+    }
     fn hosts(&self) -> Result<Vec<Versioned<HostRecord>>, BusError> {
+        self.before(Request::Hosts)?;
         let inner = self.inner();
         let rows = inner.hosts.values();
         Ok(rows

@@ -14,7 +14,7 @@ use wp_codebox_cluster::submit::{Seen, follow, run_id, submit};
 use wp_codebox_cluster::work::{Executor, Worked};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
 
-const TIMES: Times = Times {
+pub const TIMES: Times = Times {
     beat: Duration::from_millis(20),
     lease: Duration::from_millis(400),
     sweep: Duration::from_millis(50),
@@ -22,7 +22,7 @@ const TIMES: Times = Times {
     rest: Duration::from_secs(3_600),
 };
 
-fn host(name: &str, capacity: u32) -> HostRecord {
+pub fn host(name: &str, capacity: u32) -> HostRecord {
     HostRecord {
         protocol: PROTOCOL,
         claimant: new_claimant(NodeName::new(name).unwrap()).unwrap(),
@@ -37,9 +37,9 @@ fn host(name: &str, capacity: u32) -> HostRecord {
 }
 
 /// Runs a task by calling a function, and stores a result.
-struct Tool<'a> {
-    server: &'a Memory,
-    run: &'a (dyn Fn(&Record, &HeldRun) -> Outcome + Sync),
+pub struct Tool<'a> {
+    pub server: &'a Memory,
+    pub run: &'a (dyn Fn(&Record, &HeldRun) -> Outcome + Sync),
 }
 
 impl Executor for Tool<'_> {
@@ -67,7 +67,7 @@ fn submit_run(server: &Memory, name: &str) -> RunKey {
     record.key
 }
 
-fn ended(server: &Memory, key: &RunKey) -> Record {
+pub fn ended(server: &Memory, key: &RunKey) -> Record {
     let bus: Arc<dyn Bus> = Arc::new(server.clone());
     let mut epochs = Vec::new();
     let record = follow(&bus, key, Duration::from_secs(60), &|| false, &mut |seen| {
