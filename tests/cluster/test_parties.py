@@ -16,7 +16,7 @@ from harness.nats import Nats
 from harness.nodes import SMALL, Nodes
 from harness.records import Streams
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +145,33 @@ def test_heartbeat_of_a_newer_version_hides_no_other_node(world):
         hosts = world.bench.call("cluster", "hosts", "--nats", world.server.url, "--json").expect(0).json["hosts"]
         must([host["claimant"]["node"] for host in hosts if host["claimant"]["node"] != "newer"] == ["one"], str(hosts))
     world.records.store("hosts.newer", "")
+
+
+# Submitters that store what no node can read.
+
+
+def test_unreadable_messages_and_records_of_a_submitter_do_not_delay_the_runs_of_another_one(bench, environment, warm):
+    world = World(bench, environment)
+    try:
+        world.set_up("--submitter", "other")
+        node = world.nodes.make("one").like(warm).start()
+        for _ in range(300):
+            must("seq" in world.records.store("tasks.default.high.other", "{"), "the message was not stored")
+        for _ in range(20):
+            run = f"run_{secrets.token_hex(16)}"
+            # Its queue is that of `team`.
+            lure = record(world, run, PROTOCOL, key={"submitter": "other", "run": run})
+            must("seq" in world.records.store(f"records.other.{run}", json.dumps(lure)), "the record was not stored")
+        world.submit("beside", "true").expect(0)
+        left = lambda: world.records.call("STREAM.INFO.CODEBOX_T_other")["state"]["messages"]
+        # A node that paused for a second after each of them would need five minutes.
+        poll_until(left, lambda count: count == 0, 60, "the unreadable messages stay")
+        details = lambda: [event["detail"] for event in node.events("unreadable") if event["submitter"] == "other"]
+        poll_until(details, lambda seen: any("queue of another submitter" in detail for detail in seen), 60, f"the records are not reported: {node.text()}")
+        must(len(details()) < 20, str(details()))
+        must(not node.events("trouble") and world.records.messages() == 0, node.text())
+    finally:
+        world.close()
 
 
 # Clocks.

@@ -229,6 +229,23 @@ def test_same_idempotency_key_gives_the_same_run_and_is_refused_for_another_task
     bench.agent("echo e > e.txt", *words, source=source, state=third).expect(1, "wp_codebox_cluster_conflict")
 
 
+def test_run_waits_for_a_listed_node_while_a_node_that_is_not_listed_serves_its_queue(bench, alone):
+    listed = alone.add("listed")
+    listed.drain()
+    other = alone.add("other")
+    # Control: the node runs the tasks of those who list it.
+    place(bench, alone, "true", keys={"other": other.key}).expect(0)
+    run = detached(bench, alone, "echo a > a.txt", "--max-tries", "1", keys={"listed": listed.key})
+    kinds = lambda: [(event["run_id"], event["worked"]["kind"]) for event in other.events("worked")]
+    poll_until(kinds, lambda seen: (run, "not_listed") in seen, what=f"the node did not get the message: {other.text()}")
+    must(view(bench, run)["status"] != "ended", str(view(bench, run)))
+    listed.start()
+    row = ended(bench, run)
+    must(row["outcome"] == "succeeded", json.dumps(row))
+    claims = [event["data"] for event in events(bench, run) if event.get("data", {}).get("backend") == "cluster"]
+    must([(claim["node"], claim["epoch"]) for claim in claims] == [("listed", 1)], json.dumps(claims))
+
+
 REFUSED = {
     "result of a node that is not listed": (["--node-key", "one=" + "0" * 64, "--node-key", "two=" + "0" * 64], 1, "wp_codebox_cluster_node_untrusted"),
     "held sandbox": (["--hold", "10s"], 1, "wp_codebox_placement_unsupported"),

@@ -4,6 +4,7 @@
 use crate::lease::Lease;
 use crate::names::{Queue, RunKey};
 use crate::record::{Claimant, End, PROTOCOL, Record, State};
+use crate::trust::NodeKeys;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
 /// What the process that has the message of a run must do next.
@@ -17,6 +18,8 @@ pub enum Claim {
     Ended,
     /// Another process, or another thread of this one, has the run: give the message back.
     Held,
+    /// The submitter does not take results of this node: leave the message to another one.
+    NotListed,
     /// A newer program wrote the record: give the message back.
     Newer,
 }
@@ -50,9 +53,19 @@ impl Record {
             task,
             epoch: 0,
             max_tries,
+            nodes: None,
             cancelled: false,
             created_at,
             state: State::Queued,
+        }
+    }
+
+    /// Returns the record of a new run that only these nodes may claim.
+    #[must_use]
+    pub fn for_nodes(self, nodes: NodeKeys) -> Self {
+        Self {
+            nodes: Some(nodes),
+            ..self
         }
     }
 
@@ -62,15 +75,24 @@ impl Record {
         matches!(self.state, State::Terminal { .. })
     }
 
-    /// Decides what the process `by`, which has the run's message, does. `lease` tells whether the
+    /// Decides what the process `by`, which has the run's message, does. `key` is the id of the key
+    /// with which the node of this process signs. `lease` tells whether the
     /// process that claimed the run is alive; it is called only if the run is claimed.
     #[must_use]
-    pub fn claim(&self, by: &Claimant, lease: impl FnOnce(&Claimant) -> Lease) -> Claim {
+    pub fn claim(
+        &self,
+        by: &Claimant,
+        key: &Sha256Hex,
+        lease: impl FnOnce(&Claimant) -> Lease,
+    ) -> Claim {
         if self.protocol > PROTOCOL {
             return Claim::Newer;
         }
+        let nodes = self.nodes.as_ref();
+        let is_listed = nodes.is_none_or(|nodes| nodes.check(&by.node, key).is_ok());
         let last = match &self.state {
             State::Terminal { .. } => return Claim::Ended,
+            _ if !is_listed => return Claim::NotListed,
             State::Queued => None,
             State::Claimed { by: holder } => match lease(holder) {
                 Lease::Live => return Claim::Held,
@@ -193,6 +215,10 @@ mod tests {
         }
     }
 
+    fn key() -> Sha256Hex {
+        Sha256Hex::zero()
+    }
+
     fn record() -> Record {
         let submitter = SubmitterName::new("team").unwrap();
         let key = RunKey {
@@ -217,9 +243,9 @@ mod tests {
     #[test]
     fn claim_with_a_live_lease_is_kept_and_one_with_an_expired_lease_is_taken_over() {
         let (a, b) = (claimant("a"), claimant("b"));
-        let claimed = taken(record().claim(&a, |_| Lease::Expired));
-        assert_eq!(claimed.claim(&b, |_| Lease::Live), Claim::Held);
-        let again = taken(claimed.claim(&b, |holder| {
+        let claimed = taken(record().claim(&a, &key(), |_| Lease::Expired));
+        assert_eq!(claimed.claim(&b, &key(), |_| Lease::Live), Claim::Held);
+        let again = taken(claimed.claim(&b, &key(), |holder| {
             assert_eq!(holder, &a);
             Lease::Expired
         }));
@@ -236,17 +262,53 @@ mod tests {
         let (a, b) = (claimant("a"), claimant("b"));
         let ended = record().cancel().unwrap();
         assert!(is_cancelled(&ended) && ended.cancelled);
-        assert_eq!(ended.claim(&a, |_| Lease::Expired), Claim::Ended);
-        let running = taken(record().claim(&a, |_| Lease::Expired))
+        assert_eq!(ended.claim(&a, &key(), |_| Lease::Expired), Claim::Ended);
+        let running = taken(record().claim(&a, &key(), |_| Lease::Expired))
             .cancel()
             .unwrap();
         assert!(running.is_held_by(&a, 1) && running.cancelled);
-        assert_eq!(running.claim(&b, |_| Lease::Live), Claim::Held);
-        let Claim::End(taken_over) = running.claim(&b, |_| Lease::Expired) else {
+        assert_eq!(running.claim(&b, &key(), |_| Lease::Live), Claim::Held);
+        let Claim::End(taken_over) = running.claim(&b, &key(), |_| Lease::Expired) else {
             panic!("the run did not end");
         };
         assert!(is_cancelled(&taken_over));
         assert_eq!((running.cancel(), ended.cancel()), (None, None));
+    }
+
+    #[test]
+    fn node_that_is_not_listed_or_has_another_key_claims_nothing_and_uses_up_no_try() {
+        let [a, b] = ["a", "b"].map(claimant);
+        let nodes = NodeKeys::new([(a.node.clone(), key())]);
+        let limited = record().for_nodes(nodes);
+        let other = Sha256Hex::from_bytes(&[1; 32]);
+        for (by, key) in [(&b, &key()), (&a, &other)] {
+            assert_eq!(limited.claim(by, key, |_| Lease::Expired), Claim::NotListed);
+        }
+        // It takes over no run of a dead node either, and ends none whose tries are used up.
+        let mut claimed = taken(limited.claim(&a, &key(), |_| Lease::Expired));
+        claimed.epoch = 9;
+        assert_eq!(
+            claimed.claim(&b, &key(), |_| Lease::Expired),
+            Claim::NotListed
+        );
+        // Controls: the listed node does both, and without a list each node claims.
+        assert!(matches!(
+            claimed.claim(&a, &key(), |_| Lease::Expired),
+            Claim::End(_)
+        ));
+        taken(record().claim(&b, &other, |_| Lease::Expired));
+    }
+
+    #[test]
+    fn record_of_protocol_1_has_no_list_of_nodes_and_a_listed_one_keeps_its_list() {
+        let mut old = serde_json::to_value(record()).unwrap();
+        old["protocol"] = 1.into();
+        assert!(old.get("nodes").is_none());
+        let read: Record = serde_json::from_value(old).unwrap();
+        assert_eq!(read.nodes, None);
+        let limited = record().for_nodes(NodeKeys::new([(claimant("a").node, key())]));
+        let text = serde_json::to_string(&limited).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), limited);
     }
 
     #[test]
@@ -256,7 +318,7 @@ mod tests {
             ..record()
         };
         assert_eq!(
-            newer.claim(&claimant("a"), |_| Lease::Expired),
+            newer.claim(&claimant("a"), &key(), |_| Lease::Expired),
             Claim::Newer
         );
     }

@@ -228,6 +228,7 @@ mod tests {
             task: task.clone(),
             epoch: 0,
             max_tries: 3,
+            nodes: None,
             cancelled: false,
             created_at: "2026-01-01T00:00:00Z".to_owned(),
             state,

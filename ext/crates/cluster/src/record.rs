@@ -4,11 +4,12 @@
 //! whose epoch is not the record's has lost the run and can change nothing any more.
 
 use crate::names::{NodeName, Queue, RunKey};
+use crate::trust::NodeKeys;
 use serde::{Deserialize, Serialize};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
 
 /// Version of the protocol that this program writes. It reads this version and the one before.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The record of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,10 @@ pub struct Record {
     pub epoch: u64,
     /// Largest number of claims, so that a task that crashes its nodes is not run for ever.
     pub max_tries: u32,
+    /// Nodes that may claim the run, with their keys: those whose results the submitter takes. `None`:
+    /// a program of protocol 1 created the record, and each node may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeKeys>,
     /// Whether the submitter asked for the end of the run.
     pub cancelled: bool,
     /// Time of submission by the submitter's clock, RFC 3339; for people only.

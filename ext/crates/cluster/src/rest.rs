@@ -46,6 +46,7 @@ impl Rest {
             Worked::Ended(_)
             | Worked::Nothing
             | Worked::Held
+            | Worked::NotListed
             | Worked::Unreadable(_)
             | Worked::Fenced => {}
         }

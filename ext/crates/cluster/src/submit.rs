@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
 use crate::names::SubmitterName;
+use crate::trust::NodeKeys;
 
 /// Longest wait of a thread for a change or an event, before it checks whether it is still needed.
 const SLICE: Duration = Duration::from_secs(1);
@@ -53,6 +54,25 @@ pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
     hash.update([0]);
     hash.update(idempotency_key);
     RunId::from_digest(&Sha256Hex::from_bytes(&hash.finalize().into()))
+}
+
+/// Fails if none of the listed nodes announces the listed key, but one announces another key: then no
+/// node would claim the run. Nodes without a heartbeat may come later.
+///
+/// # Errors
+/// `wp_codebox_cluster_node_untrusted`, and those of the message server.
+pub fn check_nodes(bus: &dyn Bus, nodes: &NodeKeys) -> Result<(), ErrorBody> {
+    let mut untrusted = None;
+    for node in nodes.names() {
+        let Some(host) = bus.host(node).map_err(|e| e.body())? else {
+            continue;
+        };
+        match nodes.check(node, &host.value.key_id) {
+            Ok(()) => return Ok(()),
+            Err(error) => untrusted = untrusted.or(Some(error)),
+        }
+    }
+    untrusted.map_or(Ok(()), |error| Err(error.body()))
 }
 
 /// Creates the run of a record and puts its message into its queue. The objects of the task must be

@@ -1,9 +1,11 @@
 //! Keys of nodes, as a submitter lists them.
 //!
 //! A key is listed for one node. A node whose key is listed can therefore not act for another one:
-//! it gets no secrets of that node's runs, and results that it signs for them are refused.
+//! it gets no secrets of that node's runs, and results that it signs for them are refused. The record
+//! of a run has the list, so that a node that is not listed leaves the run to another one.
 
 use crate::names::NodeName;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
@@ -34,7 +36,8 @@ impl UntrustedNode {
 }
 
 /// Ids of the keys ([`wp_codebox_artifacts::PublicKey::key_id`]) by which a submitter trusts nodes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct NodeKeys(BTreeMap<NodeName, BTreeSet<Sha256Hex>>);
 
 impl NodeKeys {
@@ -46,6 +49,11 @@ impl NodeKeys {
             keys.0.entry(node).or_default().insert(key);
         }
         keys
+    }
+
+    /// Returns the names of the nodes.
+    pub fn names(&self) -> impl Iterator<Item = &NodeName> {
+        self.0.keys()
     }
 
     /// Fails unless the key is listed for the node.

@@ -9,12 +9,15 @@ use crate::lease::Lease;
 use crate::record::{Claimant, End, Record};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::ErrorBody;
+use wp_codebox_contracts::{ErrorBody, Sha256Hex};
 
 /// Time after which the message of a run that another process has is delivered again.
 const HELD_RETRY: Duration = Duration::from_secs(5);
 /// Time after which a message whose record a newer program wrote is delivered again.
 const NEWER_RETRY: Duration = Duration::from_secs(30);
+/// Time after which the message of a run that this node may not claim is delivered again. The time
+/// doubles with each delivery, up to `NEWER_RETRY`: another node takes the message sooner or later.
+const NOT_LISTED_RETRY: Duration = Duration::from_secs(1);
 /// Longest time after which a message whose record cannot be read is delivered again. The time grows
 /// with each delivery, so that a submitter with many such records costs the nodes little.
 const UNREADABLE_RETRY: Duration = Duration::from_secs(600);
@@ -45,6 +48,8 @@ pub enum Worked {
     Nothing,
     /// Another process has the run.
     Held,
+    /// The submitter does not take results of this node, so another one must run the task.
+    NotListed,
     /// This program cannot read the record. Its message is given back, because a newer program may.
     Unreadable(BusError),
     /// This host gave the run up with this reason.
@@ -59,6 +64,8 @@ pub struct Worker<'a> {
     pub bus: &'a dyn Bus,
     /// This process.
     pub me: &'a Claimant,
+    /// Id of the key with which this node signs.
+    pub key: &'a Sha256Hex,
     /// The runs that this process holds.
     pub held: &'a HeldRuns,
     /// Whether another process is alive.
@@ -136,7 +143,7 @@ impl Worker<'_> {
                 true => Lease::Expired,
                 false => (self.lease)(holder),
             };
-            let next = match present.value.claim(self.me, lease) {
+            let next = match present.value.claim(self.me, self.key, lease) {
                 Claim::Take(next) | Claim::End(next) => next,
                 Claim::Ended => {
                     delivery.ack()?;
@@ -145,6 +152,13 @@ impl Worker<'_> {
                 Claim::Held => {
                     delivery.retry(HELD_RETRY)?;
                     return Ok(Err(Worked::Held));
+                }
+                Claim::NotListed => {
+                    let doublings =
+                        u32::try_from(delivery.deliveries().saturating_sub(1)).unwrap_or(u32::MAX);
+                    let wait = NOT_LISTED_RETRY.saturating_mul(2_u32.saturating_pow(doublings));
+                    delivery.retry(wait.min(NEWER_RETRY))?;
+                    return Ok(Err(Worked::NotListed));
                 }
                 Claim::Newer => {
                     delivery.retry(NEWER_RETRY)?;

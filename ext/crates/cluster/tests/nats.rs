@@ -135,6 +135,7 @@ fn record_of(submitter: &SubmitterName, number: u64) -> Record {
         task: digest(1),
         epoch: 0,
         max_tries: 3,
+        nodes: None,
         cancelled: false,
         created_at: "2026-01-01T00:00:00Z".to_owned(),
         state: State::Queued,

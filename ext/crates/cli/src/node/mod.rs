@@ -282,6 +282,7 @@ fn worked_text(worked: &Worked) -> (Value, Option<String>) {
             json!({"kind": "unreadable", "error": error.body()}),
             None,
         ),
+        Worked::NotListed => (json!({"kind": "not_listed"}), None),
         Worked::Nothing => (json!({"kind": "nothing"}), None),
         Worked::Held => (json!({"kind": "held"}), None),
     }

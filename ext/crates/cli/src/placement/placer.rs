@@ -17,7 +17,7 @@ use wp_codebox_cluster::objects::SubmitterObjects;
 use wp_codebox_cluster::record::{End, Record, State};
 use wp_codebox_cluster::result::{Expected, LocalStore, fetch_result};
 use wp_codebox_cluster::seal::answer_request;
-use wp_codebox_cluster::submit::{Seen, Submitted, follow, submit};
+use wp_codebox_cluster::submit::{Seen, Submitted, check_nodes, follow, submit};
 use wp_codebox_cluster::task::{ClusterTask, UploadedInputs};
 use wp_codebox_cluster::trust::NodeKeys;
 use wp_codebox_cluster::values::SecretValues;
@@ -65,6 +65,7 @@ impl Placer for ClusterPlacer {
             submitter,
             run: run.request.run_id.clone(),
         };
+        patiently(run, || check_nodes(bus.as_ref(), &nodes))?;
         let objects = SubmitterObjects::new(bus.as_ref(), &key.submitter);
         let store = LayerStore::remembering(run.scratch, &run.state.path().join(DIGESTS));
         let (mut upload, values) = Upload::of(run, &objects, &store)?;
@@ -79,7 +80,8 @@ impl Placer for ClusterPlacer {
             task.digest().map_err(|e| e.body())?,
             placement.max_tries,
             now_rfc3339(),
-        );
+        )
+        .for_nodes(nodes.clone());
         // Answer requests for secrets before the task is in a queue: a node sends its request as
         // soon as it has claimed the task.
         let _answering = answer(&bus, &key, &nodes, values)?;

@@ -142,6 +142,7 @@ impl Node<'_> {
         let worker = Worker {
             bus: self.bus,
             me: &self.host.claimant,
+            key: &self.host.key_id,
             held: &self.held,
             lease: &|claimant| self.lease(claimant),
             executor: self.executor,
@@ -163,7 +164,11 @@ impl Node<'_> {
         }
         let had_run = match &worked {
             Worked::Ran(_) | Worked::Released(_) | Worked::Fenced => true,
-            Worked::Ended(_) | Worked::Nothing | Worked::Held | Worked::Unreadable(_) => false,
+            Worked::Ended(_)
+            | Worked::Nothing
+            | Worked::Held
+            | Worked::NotListed
+            | Worked::Unreadable(_) => false,
         };
         (self.notice)(Notice::Worked {
             run: key.run.to_string(),

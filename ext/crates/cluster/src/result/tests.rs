@@ -256,6 +256,7 @@ impl Cluster {
             task: self.task.digest().unwrap(),
             epoch,
             max_tries: 3,
+            nodes: None,
             cancelled: false,
             created_at: TIME.to_owned(),
             state: State::Terminal {

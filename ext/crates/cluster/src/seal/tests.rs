@@ -69,6 +69,7 @@ impl Claimed {
                 task: sha256(b"task"),
                 epoch: 2,
                 max_tries: 3,
+                nodes: None,
                 cancelled: false,
                 created_at: "2026-01-01T00:00:00Z".to_owned(),
                 state: State::Claimed { by: by.clone() },

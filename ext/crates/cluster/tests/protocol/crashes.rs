@@ -285,6 +285,7 @@ fn play(server: &Memory, key: &RunKey, script: &Script) -> bool {
     let worker = Worker {
         bus: &process,
         me: &me,
+        key: &Sha256Hex::zero(),
         held: &held,
         lease: &|_| {
             if is_expired {

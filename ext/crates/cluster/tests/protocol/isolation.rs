@@ -73,7 +73,7 @@ impl Gate {
 }
 
 /// Ends the node also when the test fails.
-struct StopOnDrop<'a>(&'a Stop);
+pub struct StopOnDrop<'a>(pub &'a Stop);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

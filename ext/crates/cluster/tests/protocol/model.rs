@@ -122,10 +122,10 @@ impl World {
                     true => Lease::Expired,
                     false => Lease::Live,
                 };
-                match self.record.claim(&me, lease) {
+                match self.record.claim(&me, &Sha256Hex::zero(), lease) {
                     Claim::Take(next) | Claim::End(next) => Step::Decided(next, self.revision),
                     Claim::Ended => Step::Acking,
-                    Claim::Held | Claim::Newer => Step::Idle,
+                    Claim::Held | Claim::NotListed | Claim::Newer => Step::Idle,
                 }
             }
             Step::Decided(next, at) => match (self.store(&next, at), next.is_terminal()) {

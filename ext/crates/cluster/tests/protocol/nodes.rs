@@ -1,5 +1,6 @@
 //! Whole nodes in threads, on a server in memory.
 
+use crate::isolation::StopOnDrop;
 use crate::memory::{Memory, record, submitter};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +11,8 @@ use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, RunKey};
 use wp_codebox_cluster::node::{Node, Notice, Stop, Times};
 use wp_codebox_cluster::record::{End, PROTOCOL, Record, State, new_claimant};
-use wp_codebox_cluster::submit::{Seen, follow, run_id, submit};
+use wp_codebox_cluster::submit::{Seen, check_nodes, follow, run_id, submit};
+use wp_codebox_cluster::trust::NodeKeys;
 use wp_codebox_cluster::work::{Executor, Worked};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};
 
@@ -407,4 +409,60 @@ fn node_that_cannot_run_a_task_leaves_the_next_tries_to_other_nodes() {
         assert_eq!(record.epoch, 2);
     });
     assert!(releases.try_recv().is_err(), "it took the run again");
+}
+
+#[test]
+fn node_that_the_submitter_does_not_list_leaves_the_run_and_its_tries_to_a_listed_one() {
+    let server = Memory::default();
+    let tool = Tool {
+        server: &server,
+        run: &|_, _| Outcome::Succeeded,
+    };
+    let stop = Stop::default();
+    let (seen, sees) = mpsc::channel();
+    let notice = |notice: Notice| {
+        if let Notice::Worked { worked, .. } = notice {
+            seen.send(worked).unwrap();
+        }
+    };
+    let listed = NodeKeys::new([(NodeName::new("b").unwrap(), Sha256Hex::zero())]);
+    let one = record(&run_id(&submitter(), "one"), 1).for_nodes(listed);
+    submit(&server, &one, &mut || Ok(())).unwrap();
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        let node = Node::new(&server, host("a", 1), TIMES, &tool, &notice, &stop);
+        scope.spawn(move || node.run(None).unwrap());
+        assert_eq!(sees.recv().unwrap(), Worked::NotListed);
+        // Control: it runs a task of a submitter without a list.
+        let free = submit_run(&server, "free");
+        assert_eq!(ended(&server, &free).epoch, 1);
+        assert_eq!(server.present(&one.key), one);
+        let node = Node::new(&server, host("b", 1), TIMES, &tool, &notice, &stop);
+        scope.spawn(move || node.run(None).unwrap());
+        let record = ended(&server, &one.key);
+        stop.ask();
+        let State::Terminal { by: Some(by), .. } = &record.state else {
+            panic!("{record:?}");
+        };
+        assert_eq!((by.node.as_str(), record.epoch), ("b", 1));
+    });
+}
+
+#[test]
+fn submission_is_refused_if_listed_nodes_announce_other_keys_only() {
+    let server = Memory::default();
+    server.beat(&host("a", 1)).unwrap();
+    let name = |name: &str| NodeName::new(name).unwrap();
+    let (right, wrong) = (Sha256Hex::zero(), Sha256Hex::from_bytes(&[1; 32]));
+    let check = |rows: &[(&str, &Sha256Hex)]| {
+        let rows = rows.iter().map(|(node, key)| (name(node), (*key).clone()));
+        check_nodes(&server, &NodeKeys::new(rows)).map_err(|error| error.code)
+    };
+    let untrusted = Err(ErrorCode::ClusterNodeUntrusted);
+    assert_eq!(check(&[("a", &wrong)]), untrusted);
+    assert_eq!(check(&[("a", &wrong), ("absent", &right)]), untrusted);
+    // Controls: the listed key, an earlier key beside it, and a node that may come later.
+    assert_eq!(check(&[("a", &right)]), Ok(()));
+    assert_eq!(check(&[("a", &wrong), ("a", &right)]), Ok(()));
+    assert_eq!(check(&[("absent", &wrong)]), Ok(()));
 }
