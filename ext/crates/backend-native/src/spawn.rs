@@ -10,8 +10,8 @@ use crate::process_sandbox::WrappedCommand;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
@@ -106,12 +106,24 @@ pub(crate) fn spawn(
     }
     let pid = posix_spawn(&program, &arguments, &variables, &moves)?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    // The child has not been reaped, so its pid cannot have been reused.
-    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let pidfd = pidfd_or_end(pid, || pidfd_open(pid, PidfdFlags::empty()))?;
     Ok(ChildProcess {
         pid,
         pidfd,
         end: None,
+    })
+}
+
+/// Opens the pidfd of a new child; kills and reaps the child if that fails, such as with EMFILE. The
+/// child has not been reaped before, so its pid cannot have been reused.
+fn pidfd_or_end(
+    child: Pid,
+    open: impl FnOnce() -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
+    open().inspect_err(|_| {
+        if kill_process(child, Signal::KILL).is_ok() {
+            let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+        }
     })
 }
 
@@ -252,7 +264,27 @@ mod tests {
     use super::*;
     use crate::process_sandbox::{HostCommand, ProcessSandbox};
     use rustix::fd::AsFd;
+    use std::process::Command;
     use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
+
+    #[test]
+    fn child_whose_pidfd_cannot_be_opened_is_killed_and_reaped() {
+        for (opens, reaped) in [(false, true), (true, false)] {
+            let child = Command::new("sleep").arg("600").spawn().unwrap();
+            let pid = Pid::from_child(&child);
+            let opened = pidfd_or_end(pid, || match opens {
+                true => pidfd_open(pid, PidfdFlags::empty()),
+                false => Err(Errno::MFILE),
+            });
+            assert_eq!(opened.is_ok(), opens);
+            let waited = waitpid(Some(pid), WaitOptions::NOHANG);
+            assert_eq!(matches!(waited, Err(Errno::CHILD)), reaped, "{waited:?}");
+            if !reaped {
+                kill_process(pid, Signal::KILL).unwrap();
+                waitpid(Some(pid), WaitOptions::empty()).unwrap();
+            }
+        }
+    }
 
     /// Wrapper that starts a shell instead of the program. The shell exits with 7 if it got the
     /// program's path as an argument and the variable MARK.

@@ -179,9 +179,11 @@ impl<'a> Git<'a> {
             .stderr(Stdio::from(stderr.try_clone()?))
             .spawn()?;
         let command = || shown(arguments);
-        if !ended_in_time(&child)? {
+        let is_ended = ended_in_time(&child);
+        if !matches!(is_ended, Ok(true)) {
             child.kill()?;
             child.wait()?;
+            is_ended?;
             return Err(GitBranchError::Git {
                 command: command(),
                 why: format!("it did not end within {SECONDS} seconds"),

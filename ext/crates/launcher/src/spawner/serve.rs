@@ -9,8 +9,10 @@ use crate::init::{child_signals, micros};
 use crate::mounting::{QUIET, set_idmap};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -180,10 +182,24 @@ fn launch(
         }
         raw => {
             let pid = Pid::from_raw(raw).ok_or(Errno::CHILD)?;
-            // The child is not reaped yet, so its pid cannot have been reused.
-            Ok((raw, pidfd_open(pid, PidfdFlags::empty())?))
+            let pidfd = pidfd_or_end(pid, || pidfd_open(pid, PidfdFlags::empty()))?;
+            Ok((raw, pidfd))
         }
     }
+}
+
+/// Opens the pidfd of a new child; kills and reaps the child if that fails, such as with EMFILE: the
+/// runner would never learn of this launcher. The child has not been reaped before, so its pid cannot
+/// have been reused.
+fn pidfd_or_end(
+    child: Pid,
+    open: impl FnOnce() -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
+    open().inspect_err(|_| {
+        if kill_process(child, Signal::KILL).is_ok() {
+            let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+        }
+    })
 }
 
 /// Executes the launcher in the child; returns only when that fails.
@@ -261,5 +277,27 @@ fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(),
             user_us: micros(usage.ru_utime),
             system_us: micros(usage.ru_stime),
         })?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn launcher_whose_pidfd_cannot_be_opened_is_killed_and_reaped() {
+        let start = || Pid::from_child(&Command::new("sleep").arg("600").spawn().unwrap());
+        let lost = start();
+        let opened = pidfd_or_end(lost, || Err(Errno::MFILE));
+        assert_eq!(opened.unwrap_err(), Errno::MFILE);
+        let waited = waitpid(Some(lost), WaitOptions::NOHANG);
+        assert_eq!(waited.unwrap_err(), Errno::CHILD);
+        // Control: a launcher with a pidfd goes on.
+        let kept = start();
+        pidfd_or_end(kept, || pidfd_open(kept, PidfdFlags::empty())).unwrap();
+        assert!(waitpid(Some(kept), WaitOptions::NOHANG).unwrap().is_none());
+        kill_process(kept, Signal::KILL).unwrap();
+        waitpid(Some(kept), WaitOptions::empty()).unwrap();
     }
 }
