@@ -175,7 +175,6 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_restart_syscall,
     SYS_getrlimit,
     SYS_setrlimit,
-    SYS_prlimit64,
     SYS_getrusage,
     SYS_times,
     SYS_getpriority,
@@ -340,6 +339,12 @@ pub(crate) const fn option(value: i32) -> Argument {
 /// System calls that are allowed only if their arguments fulfil all conditions of at least one
 /// alternative (inner list).
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
+    // Limits of the calling process, and reading those of others: programs of the guest have the uid of
+    // pid 1 and could lower its limit of open files, after which it starts no further program.
+    (
+        SYS_prlimit64,
+        &[&[Argument::Is(0, 0)], &[Argument::Null(2)]],
+    ),
     // No namespaces, and no descriptor table shared by two processes (CLONE_FILES): a record lock
     // would outlive the process that took it, and the kernel would list it with the pid of a dead
     // process, so it could not be counted.
