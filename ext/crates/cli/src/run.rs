@@ -9,7 +9,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::{Child, ExitCode};
+use std::process::ExitCode;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, Outcome, RunId, RunMode, RunRequest,
     RunResult, schema_id,
@@ -80,7 +80,7 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
 /// only until the supervisor has accepted the request or, if the request asks for a preview, until the
 /// preview is open.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<RunId>, ErrorBody> {
-    let (client, mut child) = supervisor::open(request)?;
+    let (client, child) = supervisor::open(request)?;
     // A signal cancels the run instead of ending this process, so that the captured work is saved.
     let stop = client.sender().map_err(|e| unreachable(&e))?;
     on_end(move || {
@@ -110,7 +110,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
         }
     });
     if !matches!(followed, Ok(Followed::Left(_))) {
-        let _ = child.as_mut().map(Child::wait);
+        supervisor::wait_for_exit(client, child);
     }
     let source = |error| supervisor::with_source(error, request);
     let mut followed = followed.map_err(source)?;

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 use std::io;
+use std::net::Shutdown;
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -210,6 +211,23 @@ pub(super) fn follow<T>(
     Err(died(request, "without a result"))
 }
 
+/// Ends the conversation with a supervisor and waits until it has exited.
+pub(super) fn wait_for_exit(client: RunClient, child: Option<Child>) {
+    if let Ok(socket) = client.sender() {
+        hang_up(&socket);
+    }
+    drop(client);
+    let _ = child.map(|mut child| child.wait());
+}
+
+/// Shuts down all copies of the socket to a supervisor. If one stayed open, a supervisor whose frames
+/// this process no longer reads would go on with an attached run, and one that a service started would
+/// occupy a connection of that service.
+fn hang_up(socket: &UnixStream) {
+    // The socket is already shut down if the supervisor has exited.
+    let _ = socket.shutdown(Shutdown::Both);
+}
+
 /// Starts a detached run and waits until the supervisor has created the directory of the run.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     Spawned::new(request.mode)?.until_accepted(request)
@@ -271,5 +289,31 @@ impl Spawned {
                 None => return Err(died(request, "before the sandbox was ready")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// `cat` stands for a supervisor that ends when its caller has closed the socket.
+    #[test]
+    fn supervisor_sees_the_end_of_its_socket_although_a_copy_is_still_open() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let copy = ours.try_clone().unwrap();
+        let mut child = Command::new("cat")
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Control: it goes on while the socket is open.
+        assert!(child.try_wait().unwrap().is_none());
+        hang_up(&ours);
+        let (sender, ended) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait().unwrap().success()));
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+        drop((ours, copy));
     }
 }

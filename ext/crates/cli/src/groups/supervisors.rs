@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, Frame, LifecycleEvent, RunId, RunRequest, RunResult};
@@ -67,12 +66,12 @@ impl Supervisors {
         accepted: impl FnOnce(),
         seen: impl FnMut(&LifecycleEvent),
     ) -> Result<RunResult, ErrorBody> {
-        let (client, mut child) = supervisor::open_next(request)?;
+        let (client, child) = supervisor::open_next(request)?;
         let answer = self.converse(&client, request, accepted, seen);
         self.alive().remove(&request.run_id);
         // The supervisor sends the last frame after it has recorded the end of the run, so it exits
         // soon.
-        let _ = child.as_mut().map(Child::wait);
+        supervisor::wait_for_exit(client, child);
         answer
     }
 

@@ -195,7 +195,7 @@ impl NodeExecutor {
             .parts
             .runner
             .supervisor(&self.parts.settings, request.mode)?;
-        let (client, mut child) = spawned.begin(request)?;
+        let (client, child) = spawned.begin(request)?;
         let run = request.run_id.clone();
         let (sender, own) = (client.sender(), client.sender());
         let sender = sender.map_err(|e| unreachable(&e))?;
@@ -215,7 +215,7 @@ impl NodeExecutor {
             ControlFlow::<Infallible>::Continue(())
         });
         self.alive().remove(&run);
-        let _ = child.as_mut().map(std::process::Child::wait);
+        supervisor::wait_for_exit(client, child);
         match followed? {
             Followed::Ended(result) => Ok(*result),
             Followed::Left(never) => match never {},
