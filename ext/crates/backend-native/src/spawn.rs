@@ -268,6 +268,10 @@ mod tests {
     use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
     #[test]
+    #[expect(
+        clippy::zombie_processes,
+        reason = "the case waits for the child by its pid"
+    )]
     fn child_whose_pidfd_cannot_be_opened_is_killed_and_reaped() {
         for (opens, reaped) in [(false, true), (true, false)] {
             let child = Command::new("sleep").arg("600").spawn().unwrap();
