@@ -282,7 +282,10 @@ fn worked_text(worked: &Worked) -> (Value, Option<String>) {
             json!({"kind": "unreadable", "error": error.body()}),
             None,
         ),
-        Worked::NotListed => (json!({"kind": "not_listed"}), None),
+        Worked::NotListed => (
+            json!({"kind": "not_listed"}),
+            Some("left to another node: its submitter does not list this node with its key".to_owned()),
+        ),
         Worked::Nothing => (json!({"kind": "nothing"}), None),
         Worked::Held => (json!({"kind": "held"}), None),
     }
