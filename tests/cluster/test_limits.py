@@ -82,13 +82,14 @@ def given_up(node):
 
 def test_run_submitted_to_a_full_queue_is_refused_and_leaves_no_record(world):
     world.set_up("--queue-messages", "1", "--shrink")
-    first = world.detached("queue", "echo a > a.txt", keys=NO_NODE)
+    node = world.nodes.nodes["one"].learn_key()
+    first = world.detached("queue", "echo a > a.txt")
     poll_until(lambda: world.records.messages() == 1, what="the first run has no message")
     key = "--idempotency-key", "second"
-    world.submit("queue", "echo b > b.txt", *key, keys=NO_NODE).expect(125, FULL)
+    world.submit("queue", "echo b > b.txt", *key).expect(125, FULL)
     runs = world.records.runs()
     must(runs == {first}, f"the refused run has a record: {runs}")
-    world.nodes.nodes["one"].start()
+    node.start()
     world.records.ended(first)
     # Control: the queue has room now.
     world.submit("queue", "echo b > b.txt", *key).expect(0)

@@ -214,6 +214,8 @@ def test_run_of_a_node_with_a_wrong_clock_is_ended_by_another_node_only_after_th
             subprocess.run(["cc", "-shared", "-fPIC", f"-DYEARS={years}", "-x", "c", "-", "-o", library], input=SHIFT, text=True, check=True)
             nodes[name] = world.nodes.make(name, "--capability", name, prefix=("env", f"LD_PRELOAD={library}"))
         nodes["started"] = world.nodes.make("started", "--capability", "started", prefix=("unshare", "--time", "--monotonic", "1000000", "--boottime", "1000000"))
+        # The node that ends the runs of the others: only a listed node may.
+        plain = world.nodes.make("plain", *(word for name in nodes for word in ("--capability", name))).like(warm).learn_key()
         for node in nodes.values():
             node.like(warm).spawn()
         for node in nodes.values():
@@ -230,7 +232,7 @@ def test_run_of_a_node_with_a_wrong_clock_is_ended_by_another_node_only_after_th
         for name, run in dies.items():
             poll_until(lambda one=run: world.records.state(one) == "claimed", what=f"{name} does not take the run")
             nodes[name].kill()
-        world.nodes.make("plain", *(word for name in nodes for word in ("--capability", name))).like(warm).start()
+        plain.start()
         for name, run in dies.items():
             must(world.records.ended(run)["state"]["end"]["error"]["code"] == "wp_codebox_cluster_tries_exhausted", f"{name}: {world.records.get(run)}")
     finally:

@@ -44,6 +44,12 @@ class Node:
         self.key = self.events("joined")[-1]["key"]
         return self
 
+    def learn_key(self):
+        """Starts and stops the process, so that runs can list the node before it serves them."""
+        self.start()
+        must(self.drain() == 0, f"{self.name} did not stop: {self.text()}")
+        return self
+
     def like(self, other, submitter="team"):
         """Copies template and layers of the node `other`, which has run a task of `team`, so that this node need not create its own."""
         shares = os.stat(other.state).st_dev == os.stat(self.state).st_dev
