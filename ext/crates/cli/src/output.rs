@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`Output::line`], [`Output::note`] | removed, further lines indented | the same |
 //! | [`Output::document`], [`json_output`] | escaped as in JSON | the same |
-//! | [`Output::data`], [`Output::guest`], [`Output::coloured`] | removed | bytes unchanged, for programs |
+//! | [`Output::data`], [`data_output`], [`Output::guest`], [`Output::coloured`] | removed | bytes unchanged, for programs |
 //! | [`Output::screen`], the screen of `exec --tty` | unchanged | unchanged |
 
 #![expect(clippy::disallowed_methods, reason = "this module is the writer")]
@@ -112,21 +112,37 @@ pub(crate) fn name(path: &str) -> String {
 }
 
 /// Returns a writer for JSON that is written in chunks; applies [`plain_json`].
-pub(crate) fn json_output() -> impl Write {
-    PlainJson {
+pub(crate) fn json_output() -> Box<dyn Write> {
+    Box::new(Cleaned {
         out: io::stdout().lock(),
+        clean: plain_json,
         held: Vec::new(),
+    })
+}
+
+/// Returns a writer for data that is written in chunks, like [`Output::data`].
+pub(crate) fn data_output() -> Box<dyn Write> {
+    let out = io::stdout().lock();
+    if out.is_terminal() {
+        Box::new(Cleaned {
+            out,
+            clean: |text| plain(text.as_bytes()),
+            held: Vec::new(),
+        })
+    } else {
+        Box::new(out)
     }
 }
 
-/// Writer of JSON that applies [`plain_json`] to each chunk.
-struct PlainJson<W> {
+/// Writer that cleans the text of each chunk.
+struct Cleaned<W> {
     out: W,
+    clean: fn(&str) -> String,
     /// First bytes of a UTF-8 character whose other bytes come with the next chunk.
     held: Vec<u8>,
 }
 
-impl<W: Write> Write for PlainJson<W> {
+impl<W: Write> Write for Cleaned<W> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(piece);
         let whole = match std::str::from_utf8(&self.held) {
@@ -134,7 +150,7 @@ impl<W: Write> Write for PlainJson<W> {
             Ok(_) | Err(_) => self.held.len(),
         };
         let rest = self.held.split_off(whole);
-        let text = plain_json(&String::from_utf8_lossy(&self.held));
+        let text = (self.clean)(&String::from_utf8_lossy(&self.held));
         self.held = rest;
         self.out.write_all(text.as_bytes())?;
         Ok(piece.len())
@@ -338,8 +354,9 @@ mod tests {
     fn json_output_is_escaped_the_same_for_any_chunk_size() {
         let text = json!({ "a": format!("𝄞{INVISIBLE}é") }).to_string();
         for size in 1..text.len() {
-            let mut out = PlainJson {
+            let mut out = Cleaned {
                 out: Vec::new(),
+                clean: plain_json,
                 held: Vec::new(),
             };
             for piece in text.as_bytes().chunks(size) {

@@ -7,7 +7,7 @@ mod shown;
 
 pub(crate) use args::LedgerCommand;
 
-use super::output::{Output, json_output};
+use super::output::{Output, data_output, json_output};
 use super::settings::{Settings, prepare_state};
 use super::{duration, output};
 use args::{
@@ -182,9 +182,10 @@ fn head(text: &str) -> Result<Head, ErrorBody> {
 
 fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
     let ledger = existing(&args.place)?;
-    // On a terminal this writer escapes control characters. That changes nothing here: the
-    // entries contain none.
-    let mut out = BufWriter::new(json_output());
+    let mut out = BufWriter::new(match args.format {
+        FormatArg::JsonLines => json_output(),
+        FormatArg::Csv => data_output(),
+    });
     let written = match args.format {
         FormatArg::JsonLines => ledger.export_json_lines(&mut out),
         FormatArg::Csv => ledger.export_csv(&mut out),
