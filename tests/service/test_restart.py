@@ -46,18 +46,19 @@ def test_command_line_and_service_see_the_same_sandboxes(service):
 
 def test_second_server_on_a_state_directory_is_refused_until_the_first_one_is_killed(bench, service):
     first, lock = Service(bench, "locked", like=prepared(service)).start(), os.path.join("service", "service.lock")
-    refused = bench.call(*first.words())
-    refused.expect(125)
-    must("[wp_codebox_service_unavailable]" in refused.stderr and "stop the other server" in refused.stderr, f"{refused}")
-    if os.geteuid() != 0:
-        skip_unless_root("to copy a descriptor of the server")
-    # A copy as in a child process of the killed server that has not yet executed its program.
-    [copy] = copy_descriptors(first.process.pid, os.path.join(first.state, lock))
     try:
-        first.stop(signal.SIGKILL)
-        first.start()
+        refused = bench.call(*first.words()).expect(125)
+        must("[wp_codebox_service_unavailable]" in refused.stderr and "stop the other server" in refused.stderr, f"{refused}")
+        if os.geteuid() != 0:
+            skip_unless_root("to copy a descriptor of the server")
+        # A copy as in a child process of the killed server that has not yet executed its program.
+        [copy] = copy_descriptors(first.process.pid, os.path.join(first.state, lock))
+        try:
+            first.stop(signal.SIGKILL)
+            first.start()
+        finally:
+            os.close(copy)
     finally:
-        os.close(copy)
         first.close()
 
 
