@@ -19,6 +19,7 @@ mod bench;
 mod boot;
 mod bundle_directory;
 mod cancel;
+mod child;
 mod cluster;
 mod code_file;
 mod columns;

@@ -1,15 +1,13 @@
 //! Checks the syntax of the new PHP files of a change with the configured PHP, before an apply locks
 //! the directories. Several processes of PHP run at once, each with a time limit.
 
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::child::wait_until;
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZero;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
@@ -106,7 +104,7 @@ fn check_file(php: &Path, bytes: &[u8], until: Instant) -> Result<(), String> {
         .stderr(Stdio::from(messages.try_clone().map_err(failed)?))
         .spawn()
         .map_err(|error| format!("{} cannot be started: {error}", php.display()))?;
-    match wait(child, until).map_err(failed)? {
+    match wait_until(child, until).map_err(failed)? {
         Some(status) if status.success() => return Ok(()),
         Some(_) => {}
         None => {
@@ -130,31 +128,6 @@ fn memory_file(bytes: &[u8]) -> io::Result<File> {
     io::Write::write_all(&mut &file, bytes)?;
     seek(&file, SeekFrom::Start(0))?;
     Ok(file)
-}
-
-/// Waits for the end of a process until a time, then kills it and returns `None`. The process never
-/// outlives this call.
-fn wait(mut child: Child, until: Instant) -> io::Result<Option<ExitStatus>> {
-    let ended = await_end(&child, until);
-    if !matches!(ended, Ok(true)) {
-        child.kill()?;
-    }
-    let status = child.wait()?;
-    ended.map(|ended| ended.then_some(status))
-}
-
-fn await_end(child: &Child, until: Instant) -> io::Result<bool> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let handle = pidfd_open(pid.ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = rustix::time::Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&left)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `wp-codebox apply` and `undo`: the apply engine with the bundles of this host.
 
 use super::args::{ApplyArgs, UndoArgs};
+use super::diff::show_risk;
 use super::history::{History, Wanted, directory};
 use crate::applying::{self, Approved, SensitiveRule};
 use crate::output::{Output, name};
@@ -78,13 +79,8 @@ fn show_conflicts(output: Output, error: &ErrorBody) {
 fn show_unconfirmed(output: Output, error: &ErrorBody) {
     let risks = error.data.as_ref().and_then(|data| data.get("risks"));
     for risk in risks.and_then(|r| r.as_array()).into_iter().flatten() {
-        let text = |key: &str| risk[key].as_str().unwrap_or_default().to_owned();
-        output.note(&format!(
-            "{} {}: {}",
-            text("flag"),
-            name(&text("path")),
-            text("sentence")
-        ));
+        let text = |key: &str| risk[key].as_str().unwrap_or_default();
+        show_risk(output, text("flag"), text("path"), text("sentence"));
     }
 }
 

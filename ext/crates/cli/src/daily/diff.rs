@@ -5,7 +5,7 @@ use super::history::{History, Wanted, changed, member};
 use crate::output::{Colour, Output, name};
 use serde_json::json;
 use std::process::ExitCode;
-use wp_codebox_artifacts::{PathRisk, VerifyOptions, path_risks, verify_bundle};
+use wp_codebox_artifacts::{VerifyOptions, path_risks, verify_bundle};
 use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
 
 /// Prints the patch; with `--stat` one line per changed file instead; with `--json` a document that
@@ -53,20 +53,15 @@ fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
     if files.is_empty() {
         output.note(&format!("{} changed nothing", run.run_id));
     }
-    show_risks(output, &path_risks(&files));
+    for risk in path_risks(&files) {
+        show_risk(output, risk.flag, &risk.path, risk.sentence);
+    }
     Ok(())
 }
 
-/// Prints a message for each changed file that a program runs or obeys by its name.
-pub(super) fn show_risks(output: Output, risks: &[PathRisk]) {
-    for risk in risks {
-        output.note(&format!(
-            "{} {}: {}",
-            risk.flag,
-            name(&risk.path),
-            risk.sentence
-        ));
-    }
+/// Prints a message for a changed file that a program runs or obeys by its name.
+pub(super) fn show_risk(output: Output, flag: &str, path: &str, sentence: &str) {
+    output.note(&format!("{flag} {}: {sentence}", name(path)));
 }
 
 fn stat(file: &ChangedFile) -> String {

@@ -9,20 +9,20 @@
 
 use super::error::GitBranchError;
 use super::repository::Repository;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use crate::child::wait_until;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::GitPerson;
 
 /// Paths at which git may be installed.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 /// Time limit of one command in seconds.
-const SECONDS: i64 = 120;
+const SECONDS: u64 = 120;
 /// Maximum size of a command's output in bytes.
 const LARGEST: u64 = 512 * 1024 * 1024;
 /// Maximum length of a message of git in an error, in characters.
@@ -149,7 +149,7 @@ impl<'a> Git<'a> {
             tempfile::tempfile_in(self.work)?,
             tempfile::tempfile_in(self.work)?,
         );
-        let mut child = Command::new(self.program)
+        let child = Command::new(self.program)
             .args(OPTIONS)
             .args(arguments)
             .current_dir(self.work)
@@ -179,17 +179,13 @@ impl<'a> Git<'a> {
             .stderr(Stdio::from(stderr.try_clone()?))
             .spawn()?;
         let command = || shown(arguments);
-        let is_ended = ended_in_time(&child);
-        if !matches!(is_ended, Ok(true)) {
-            child.kill()?;
-            child.wait()?;
-            is_ended?;
+        let until = Instant::now() + Duration::from_secs(SECONDS);
+        let Some(status) = wait_until(child, until)? else {
             return Err(GitBranchError::Git {
                 command: command(),
                 why: format!("it did not end within {SECONDS} seconds"),
             });
-        }
-        let success = child.wait()?.success();
+        };
         if stdout.metadata()?.len() > LARGEST {
             return Err(GitBranchError::Git {
                 command: command(),
@@ -197,7 +193,7 @@ impl<'a> Git<'a> {
             });
         }
         Ok(Ended {
-            success,
+            success: status.success(),
             output: contents(stdout)?,
             message: self.message(&contents(stderr)?),
         })
@@ -233,22 +229,6 @@ fn shown(arguments: &[&OsStr]) -> String {
         .first()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default()
-}
-
-fn ended_in_time(child: &std::process::Child) -> std::io::Result<bool> {
-    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let limit = Timespec {
-        tv_sec: SECONDS,
-        tv_nsec: 0,
-    };
-    loop {
-        let mut ready = [PollFd::new(&pidfd, PollFlags::IN)];
-        match poll(&mut ready, Some(&limit)) {
-            Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 fn contents(mut file: File) -> std::io::Result<Vec<u8>> {
