@@ -15,9 +15,11 @@ use wp_codebox_contracts::{ErrorBody, Sha256Hex};
 const HELD_RETRY: Duration = Duration::from_secs(5);
 /// Time after which a message whose record a newer program wrote is delivered again.
 const NEWER_RETRY: Duration = Duration::from_secs(30);
-/// Time after which the message of a run that this node may not claim is delivered again. The time
-/// doubles with each delivery, up to `NEWER_RETRY`: another node takes the message sooner or later.
+/// Time after which the message of a run that this node may not claim is delivered again, and the
+/// number of deliveries after which the time grows by as much, up to `NEWER_RETRY`. The node leaves
+/// the queue to the others meanwhile.
 const NOT_LISTED_RETRY: Duration = Duration::from_secs(1);
+const NOT_LISTED_DELIVERIES: u64 = 8;
 /// Longest time after which a message whose record cannot be read is delivered again. The time grows
 /// with each delivery, so that a submitter with many such records costs the nodes little.
 const UNREADABLE_RETRY: Duration = Duration::from_secs(600);
@@ -154,10 +156,9 @@ impl Worker<'_> {
                     return Ok(Err(Worked::Held));
                 }
                 Claim::NotListed => {
-                    let doublings =
-                        u32::try_from(delivery.deliveries().saturating_sub(1)).unwrap_or(u32::MAX);
-                    let wait = NOT_LISTED_RETRY.saturating_mul(2_u32.saturating_pow(doublings));
-                    delivery.retry(wait.min(NEWER_RETRY))?;
+                    let times = delivery.deliveries() / NOT_LISTED_DELIVERIES + 1;
+                    let times = u32::try_from(times).unwrap_or(u32::MAX);
+                    delivery.retry(NOT_LISTED_RETRY.saturating_mul(times).min(NEWER_RETRY))?;
                     return Ok(Err(Worked::NotListed));
                 }
                 Claim::Newer => {

@@ -14,6 +14,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const IDLE: Duration = Duration::from_secs(1);
 /// Pause after an error of the message server.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Shortest and longest time for which a node does not ask a queue that has only runs of other nodes.
+const REST: Duration = Duration::from_secs(2);
+const MAX_REST: Duration = Duration::from_secs(30);
 
 /// What the thread knows.
 #[derive(Default)]
@@ -21,15 +24,34 @@ struct Intake {
     schedule: Schedule,
     /// Number of messages of each submitter that this node works on.
     running: BTreeMap<SubmitterName, u32>,
-    /// Queues that the server could not serve, with the time until which they are not asked again.
-    failing: BTreeMap<Queue, Instant>,
+    /// Queues that are not asked before this time: the server could not serve them, or they have only
+    /// runs of other nodes.
+    resting: BTreeMap<Queue, Instant>,
+    /// Queues whose messages since the last run were runs of other nodes.
+    foreign: BTreeMap<Queue, Foreign>,
+}
+
+/// What a node knows of a queue with runs of other nodes.
+#[derive(Default)]
+struct Foreign {
+    /// How often the node emptied the queue without a run for itself.
+    rests: u32,
+    /// Whether it gave a message back since then.
+    gave_back: bool,
 }
 
 /// The work on a message has ended.
 struct Ended {
-    submitter: SubmitterName,
-    /// Whether the message gave this node a run.
-    had_run: bool,
+    queue: Queue,
+    got: Got,
+}
+
+/// What a message gave this node.
+enum Got {
+    Run,
+    /// Another node must run it.
+    ForeignRun,
+    Nothing,
 }
 
 impl Intake {
@@ -37,16 +59,36 @@ impl Intake {
         self.running.values().sum()
     }
 
-    fn started(&mut self, submitter: &SubmitterName) {
-        *self.running.entry(submitter.clone()).or_default() += 1;
+    fn started(&mut self, queue: &Queue) {
+        *self.running.entry(queue.submitter.clone()).or_default() += 1;
     }
 
-    fn ended(&mut self, ended: &Ended) {
-        if let Some(count) = self.running.get_mut(&ended.submitter) {
+    fn ended(&mut self, ended: Ended) {
+        let Ended { queue, got } = ended;
+        if let Some(count) = self.running.get_mut(&queue.submitter) {
             *count -= 1;
         }
-        if !ended.had_run {
-            self.schedule.gave_no_run(&ended.submitter);
+        if !matches!(got, Got::Run) {
+            self.schedule.gave_no_run(&queue.submitter);
+        }
+        match got {
+            Got::Run => drop(self.foreign.remove(&queue)),
+            Got::ForeignRun => self.foreign.entry(queue).or_default().gave_back = true,
+            Got::Nothing => {}
+        }
+    }
+
+    /// The queue has no more messages. If this node gave one back, the queue rests, longer each time:
+    /// a message comes again within a second at first, and the nodes that may run it must get it.
+    fn emptied(&mut self, queue: Queue) {
+        let Some(foreign) = self.foreign.get_mut(&queue) else {
+            return;
+        };
+        if std::mem::take(&mut foreign.gave_back) {
+            let rest = REST.saturating_mul(2_u32.saturating_pow(foreign.rests));
+            foreign.rests = foreign.rests.saturating_add(1);
+            self.resting
+                .insert(queue, Instant::now() + rest.min(MAX_REST));
         }
     }
 }
@@ -58,7 +100,7 @@ impl Node<'_> {
         std::thread::scope(|scope| {
             while !self.stop.is_asked() {
                 while let Ok(ended) = ends.try_recv() {
-                    intake.ended(&ended);
+                    intake.ended(ended);
                 }
                 self.report_unreadable();
                 if let Some(left) = self.rest().left(Instant::now()) {
@@ -67,22 +109,21 @@ impl Node<'_> {
                 }
                 if intake.count() >= self.host.capacity {
                     if let Ok(ended) = ends.recv_timeout(PAUSE) {
-                        intake.ended(&ended);
+                        intake.ended(ended);
                     }
                     continue;
                 }
-                let Some(delivery) = self.next_message(&mut intake) else {
+                let Some((queue, delivery)) = self.next_message(&mut intake) else {
                     continue;
                 };
-                let submitter = delivery.key().submitter.clone();
-                intake.started(&submitter);
+                intake.started(&queue);
                 let sender = sender.clone();
                 let spawned = std::thread::Builder::new()
                     .name("cluster-run".to_owned())
                     .spawn_scoped(scope, move || {
-                        let had_run = self.work(&delivery);
+                        let got = self.work(&delivery);
                         // While the node drains, nothing reads this channel.
-                        let _ = sender.send(Ended { submitter, had_run });
+                        let _ = sender.send(Ended { queue, got });
                     });
                 if let Err(error) = spawned {
                     return Err(ErrorBody::new(
@@ -97,24 +138,24 @@ impl Node<'_> {
         })
     }
 
-    /// Returns the next message; `None` if there is none yet. An unreadable message is a turn of its
+    /// Returns the next message and its queue; `None` if there is none yet. An unreadable message is a turn of its
     /// queue like any other one. A queue that fails is left out for a second or the time that the
     /// failed request took, so that the other queues get at least half of the time.
-    fn next_message(&self, intake: &mut Intake) -> Option<Arc<dyn Delivery>> {
+    fn next_message(&self, intake: &mut Intake) -> Option<(Queue, Arc<dyn Delivery>)> {
         let queues = self.queues();
-        intake.failing.retain(|_, until| *until > Instant::now());
+        intake.resting.retain(|_, until| *until > Instant::now());
         for queue in intake.schedule.order(&queues, &intake.running) {
             if self.stop.is_asked() {
                 return None;
             }
-            if intake.failing.contains_key(&queue) {
+            if intake.resting.contains_key(&queue) {
                 continue;
             }
             let asked = Instant::now();
             match self.bus.pull(&queue) {
                 Ok(Pulled::Message(delivery)) => {
                     intake.schedule.served(&queue, &queues);
-                    return Some(delivery);
+                    return Some((queue, delivery));
                 }
                 Ok(Pulled::Removed { problem }) => {
                     intake.schedule.served(&queue, &queues);
@@ -122,10 +163,10 @@ impl Node<'_> {
                     self.note_unreadable(&queue.submitter, &problem);
                     return None;
                 }
-                Ok(Pulled::Empty) => {}
+                Ok(Pulled::Empty) => intake.emptied(queue),
                 Err(error) => {
                     let pause = asked.elapsed().max(PAUSE);
-                    intake.failing.insert(queue, Instant::now() + pause);
+                    intake.resting.insert(queue, Instant::now() + pause);
                     self.trouble(error);
                 }
             }
@@ -137,8 +178,8 @@ impl Node<'_> {
         None
     }
 
-    /// Works on a message, and returns whether it gave this node a run.
-    fn work(&self, delivery: &Arc<dyn Delivery>) -> bool {
+    /// Works on a message, and returns what it gave this node.
+    fn work(&self, delivery: &Arc<dyn Delivery>) -> Got {
         let worker = Worker {
             bus: self.bus,
             me: &self.host.claimant,
@@ -153,27 +194,65 @@ impl Node<'_> {
             Ok(worked) => worked,
             Err(error) => {
                 self.trouble(error);
-                return false;
+                return Got::Nothing;
             }
         };
         self.rest().note(Instant::now(), &worked);
         let key = delivery.key();
         if let Worked::Unreadable(problem) = &worked {
             self.note_unreadable(&key.submitter, problem);
-            return false;
+            return Got::Nothing;
         }
-        let had_run = match &worked {
-            Worked::Ran(_) | Worked::Released(_) | Worked::Fenced => true,
-            Worked::Ended(_)
-            | Worked::Nothing
-            | Worked::Held
-            | Worked::NotListed
-            | Worked::Unreadable(_) => false,
+        let got = match &worked {
+            Worked::Ran(_) | Worked::Released(_) | Worked::Fenced => Got::Run,
+            Worked::NotListed => Got::ForeignRun,
+            Worked::Ended(_) | Worked::Nothing | Worked::Held | Worked::Unreadable(_) => {
+                Got::Nothing
+            }
         };
         (self.notice)(Notice::Worked {
             run: key.run.to_string(),
             worked,
         });
-        had_run
+        got
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{Capability, Priority};
+
+    #[test]
+    fn queue_with_runs_of_other_nodes_rests_longer_each_time_until_it_gives_a_run() {
+        let queue = Queue {
+            capability: Capability::new("default").unwrap(),
+            priority: Priority::Normal,
+            submitter: SubmitterName::new("team").unwrap(),
+        };
+        let mut intake = Intake::default();
+        let rest = |intake: &mut Intake, got: Option<Got>| {
+            let started = Instant::now();
+            if let Some(got) = got {
+                intake.started(&queue);
+                intake.ended(Ended {
+                    queue: queue.clone(),
+                    got,
+                });
+            }
+            intake.emptied(queue.clone());
+            intake.resting.remove(&queue).map(|until| until - started)
+        };
+        // Controls: neither an empty queue nor a run makes a queue rest.
+        assert_eq!(rest(&mut intake, None), None);
+        assert_eq!(rest(&mut intake, Some(Got::Run)), None);
+        for least in [2, 4, 8, 16, 30, 30] {
+            let rest = rest(&mut intake, Some(Got::ForeignRun)).unwrap();
+            assert!(rest >= Duration::from_secs(least), "{rest:?} < {least} s");
+        }
+        assert_eq!(rest(&mut intake, None), None);
+        assert_eq!(rest(&mut intake, Some(Got::Run)), None);
+        let first = rest(&mut intake, Some(Got::ForeignRun)).unwrap();
+        assert!(first < MAX_REST, "{first:?}");
     }
 }
