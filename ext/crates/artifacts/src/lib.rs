@@ -26,6 +26,7 @@ mod dirfd;
 mod episode;
 mod json;
 mod patch;
+mod php_syntax;
 mod preflight;
 mod removal;
 mod risks;
@@ -74,6 +75,7 @@ pub use patch::{
     listed_name, needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch,
     unquote_name,
 };
+pub use php_syntax::{InvalidPhp, PHP_SYNTAX_FILE, PHP_SYNTAX_KIND, PHP_SYNTAX_SCHEMA, PhpSyntax};
 pub use preflight::{
     BrowserOriginRule, Conflict, MountPatch, Preflight, PreflightError, PreflightRequest,
     SignatureRule, WholeBundle, preflight, whole_bundle,

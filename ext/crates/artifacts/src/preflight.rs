@@ -20,6 +20,7 @@ use crate::digest::{CONTENT_INPUTS, sha256};
 use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
+use crate::php_syntax::{PhpSyntax, recorded};
 use crate::risks::{PathRisk, path_risks};
 use crate::verify::{Documents, Verification, Verified, VerifyOptions, verify_keeping};
 use serde::Serialize;
@@ -96,6 +97,10 @@ pub struct Preflight {
     /// Approved files that programs of the host or the site run or obey by themselves, or whose name
     /// makes them more than code to review.
     pub risks: Vec<PathRisk>,
+    /// Syntax check that the run made in a guest. `None` if it made none, or if neither this host
+    /// nor one whose key it trusts made the run.
+    #[serde(skip)]
+    pub php_syntax: Option<PhpSyntax>,
     /// The part of `files/patch.diff` that changes the approved files.
     pub patch: String,
     /// SHA-256 of `patch`.
@@ -156,10 +161,18 @@ fn reduced(
         .and_then(|d| serde_json::from_value(d.clone()).ok())
         .ok_or_else(|| missing("contentDigest"))?;
     let changed_files: Vec<ChangedFile> = approved.iter().copied().cloned().collect();
+    let made_by_a_trusted_host = matches!(
+        verification.signature.status,
+        SignatureStatus::SignedByThisHost | SignatureStatus::SignedByKnown
+    );
+    let php_syntax = made_by_a_trusted_host
+        .then(|| recorded(&documents))
+        .flatten();
     Ok(Preflight {
         artifact_id: text("id").to_owned(),
         approved_files: approved.iter().map(|e| e.path.clone()).collect(),
         risks: path_risks(&changed_files),
+        php_syntax,
         changed_files,
         patch_sha256: sha256(&patch),
         patch: utf8(patch)?,

@@ -137,7 +137,7 @@ pub(crate) fn apply(
             mount,
         });
     }
-    syntax::check(php, &targets)?;
+    syntax::check(php, &targets, ready.php_syntax.as_ref())?;
     let change = journal.apply(ApplyRequest {
         id: approved.id,
         now: now_rfc3339(),

@@ -1,5 +1,6 @@
 //! Checks the syntax of the new PHP files of a change with the configured PHP, before an apply locks
-//! the directories. Several processes of PHP run at once, each with a time limit.
+//! the directories. Files that the run checked in its guest with the same version of PHP are not
+//! checked again. Several processes of PHP run at once, each with a time limit.
 
 use crate::child::wait_until;
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 use std::time::{Duration, Instant};
 use wp_codebox_apply::TargetChanges;
-use wp_codebox_artifacts::Node;
+use wp_codebox_artifacts::{Node, PhpSyntax, sha256};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Time limit for one file. PHP reads a file of 1 MiB in well under a second.
@@ -35,8 +36,18 @@ struct NewFile<'c> {
 /// # Errors
 /// `wp_codebox_apply_syntax_invalid` with the first file that PHP refuses, or that it did not check
 /// within the time limit.
-pub(crate) fn check(php: &Path, targets: &[TargetChanges]) -> Result<(), ErrorBody> {
-    let files: Vec<NewFile<'_>> = targets.iter().flat_map(new_files).collect();
+pub(crate) fn check(
+    php: &Path,
+    targets: &[TargetChanges],
+    recorded: Option<&PhpSyntax>,
+) -> Result<(), ErrorBody> {
+    let mut files: Vec<NewFile<'_>> = targets.iter().flat_map(new_files).collect();
+    if let Some(recorded) = recorded
+        && !files.is_empty()
+        && version_of(php).is_ok_and(|version| version == recorded.php_version)
+    {
+        files.retain(|file| !recorded.valid.contains(&sha256(file.bytes)));
+    }
     let deadline = Instant::now() + LIMIT_OF_ALL;
     let next = AtomicUsize::new(0);
     let refused: Mutex<Option<(usize, String)>> = Mutex::new(None);
@@ -112,14 +123,32 @@ fn check_file(php: &Path, bytes: &[u8], until: Instant) -> Result<(), String> {
             return Err(format!("PHP did not check it within {seconds} seconds"));
         }
     }
-    let mut text = Vec::new();
-    seek(&messages, SeekFrom::Start(0)).map_err(|error| failed(error.into()))?;
-    let mut read = messages.take(MESSAGE_BYTES);
-    read.read_to_end(&mut text).map_err(failed)?;
-    let text = String::from_utf8_lossy(&text);
+    let text = text_of(messages).map_err(failed)?;
     let line = text.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("php -l refuses it").trim();
     Err(line.replace(" in Standard input code", " in this file"))
+}
+
+/// Returns the version of PHP.
+fn version_of(php: &Path) -> io::Result<String> {
+    let printed = memory_file(&[])?;
+    let child = Command::new(php)
+        .args(["-n", "-r", "echo PHP_VERSION;"])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(printed.try_clone()?))
+        .stderr(Stdio::null())
+        .spawn()?;
+    wait_until(child, Instant::now() + LIMIT)?;
+    text_of(printed)
+}
+
+/// Returns the beginning of the text that a process wrote into this file.
+fn text_of(file: File) -> io::Result<String> {
+    let mut text = Vec::new();
+    seek(&file, SeekFrom::Start(0))?;
+    file.take(MESSAGE_BYTES).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Returns an anonymous file with this content, to be read from its beginning.
@@ -141,7 +170,7 @@ mod tests {
     fn php(directory: &Path) -> PathBuf {
         let path = directory.join("php");
         let script = format!(
-            "#!/bin/sh\nread line\necho start >>{}/starts\ncase $line in hang) sleep 600 ;; bad*) echo \"PHP Parse error: $line in Standard input code\" >&2; exit 255 ;; esac\n",
+            "#!/bin/sh\ncase $* in *PHP_VERSION*) printf 8.2.1; exit ;; esac\nread line\necho start >>{}/starts\ncase $line in hang) sleep 600 ;; bad*) echo \"PHP Parse error: $line in Standard input code\" >&2; exit 255 ;; esac\n",
             directory.display()
         );
         std::fs::write(&path, script).unwrap();
@@ -171,16 +200,41 @@ mod tests {
     fn file_with_a_syntax_error_is_refused_with_the_message_and_other_names_are_not_checked() {
         let directory = tempfile::tempdir().unwrap();
         let php = php(directory.path());
-        check(&php, &targets(&[("a.php", "good"), ("b.txt", "bad")])).unwrap();
+        check(&php, &targets(&[("a.php", "good"), ("b.txt", "bad")]), None).unwrap();
         let starts = std::fs::read_to_string(directory.path().join("starts")).unwrap();
         assert_eq!(starts.lines().count(), 1);
-        let refused = check(&php, &targets(&[("a.php", "good"), ("b.php", "bad brace")]));
+        let two = targets(&[("a.php", "good"), ("b.php", "bad brace")]);
+        let refused = check(&php, &two, None);
         let refused = refused.unwrap_err();
         assert_eq!(refused.code, ErrorCode::ApplySyntaxInvalid);
         assert_eq!(
             refused.message,
             "\"b.php\" is not valid PHP, so nothing was applied: PHP Parse error: bad brace in this file"
         );
+    }
+
+    #[test]
+    fn file_that_the_run_checked_is_checked_again_only_by_another_version_of_php_or_with_other_bytes()
+     {
+        let directory = tempfile::tempdir().unwrap();
+        let php = php(directory.path());
+        let starts = || {
+            let starts = std::fs::read_to_string(directory.path().join("starts"));
+            starts.map_or(0, |starts| starts.lines().count())
+        };
+        let files = targets(&[("a.php", "good"), ("b.php", "good too")]);
+        let recorded = |version: &str| PhpSyntax {
+            php_version: version.to_owned(),
+            valid: [sha256(b"good\n"), sha256(b"bad\n")].into(),
+            ..PhpSyntax::default()
+        };
+        check(&php, &files, Some(&recorded("8.2.1"))).unwrap();
+        assert_eq!(starts(), 1, "b.php was not in the record");
+        check(&php, &files, Some(&recorded("8.2.0"))).unwrap();
+        assert_eq!(starts(), 3);
+        // A file that the run saw as invalid, or not at all, is not excused by the record.
+        let bad = targets(&[("a.php", "bad brace")]);
+        check(&php, &bad, Some(&recorded("8.2.1"))).unwrap_err();
     }
 
     #[test]

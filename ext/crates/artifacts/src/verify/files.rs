@@ -9,6 +9,7 @@ use crate::digest::{MAX_DOCUMENT, content_digest, file_list_digest, manifest_sel
 use crate::dirfd::{Dir, ReadOutcome, join, read_pieces};
 use crate::json::Json;
 use crate::patch::quote_name;
+use crate::php_syntax::PHP_SYNTAX_KIND;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -422,7 +423,7 @@ impl<'d> Session<'d> {
 /// Returns whether the contents of this file are kept in memory, because a later rule or an apply
 /// reads them.
 fn is_cached(row: &Row) -> bool {
-    const KINDS: [&str; 12] = [
+    const KINDS: [&str; 13] = [
         "metadata",
         "review",
         "changed-files",
@@ -435,6 +436,7 @@ fn is_cached(row: &Row) -> bool {
         "typed-artifacts-index",
         "tool-call-transcript",
         "wasi-tools",
+        PHP_SYNTAX_KIND,
     ];
     const PATHS: [&str; 4] = [
         "metadata.json",

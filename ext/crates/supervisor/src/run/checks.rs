@@ -1,10 +1,11 @@
-//! Runs the checks, i.e. commands that test the agent's work, in a fresh guest that has the
-//! captured changes.
+//! Checks the agent's work in a fresh guest that has the captured changes: the syntax of changed PHP
+//! files, then the checks, i.e. commands that the caller gave.
 
 use super::agents;
 use super::context::RunContext;
 use super::egress;
 use super::guest::{GuestContext, guest, spec};
+use super::php_syntax;
 use super::recorder::Recorder;
 use super::services::Services;
 use super::work::Work;
@@ -39,20 +40,42 @@ pub(super) fn check(
     let lines = &context.prepared.request.checks;
     let pointless =
         matches!(work.stopped, Some(Stop::Timeout | Stop::Cancelled)) || !work.moved.is_empty();
-    if lines.is_empty() || pointless {
+    let php_files = php_syntax::changed_files(&context.guest_mounts, &work.changes);
+    if pointless || (lines.is_empty() && php_files.is_empty()) {
         return Ok(Checked::default());
     }
     let (mut runtime, egress) = match checking_guest(context, work) {
         Ok(guest) => guest,
         // The agent's work is complete. If the guest for the checks cannot start, the checks are
         // reported as not run, and the run continues.
-        Err(error) => return Ok(Checked::unable(lines, &error)),
+        Err(error) => {
+            if lines.is_empty() {
+                let notice =
+                    format!("the syntax of the changed PHP files was not checked: {error}");
+                recorder.evidence.notices.push(recorder.clean(&notice));
+            }
+            return Ok(Checked::unable(lines, &error));
+        }
     };
     let mut checked = Checked {
         isolation: Some(runtime.isolation().clone()),
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
+    // Before any program that could change the files.
+    let mut guest = GuestContext {
+        run: context,
+        recorder,
+        runtime: runtime.as_mut(),
+        phase: GuestPhase::Check,
+        limit: None,
+    };
+    php_syntax::check(&mut guest, deadline(context), &php_files)?;
+    if lines.is_empty() {
+        checked.usage = runtime.destroy().usage;
+        egress.close(GuestPhase::Check, recorder)?;
+        return Ok(checked);
+    }
     let at = (GuestPhase::Check, deadline(context));
     let started = Services::start(context, runtime.as_mut(), recorder, at);
     let mut services = match started {

@@ -8,6 +8,7 @@ use super::egress;
 use super::ending::AgentEnd;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::mail;
+use super::php_syntax;
 use super::recorder::{Recorder, RunEvidence};
 use super::request_document::{spec, task_document};
 use super::test_files;
@@ -137,6 +138,7 @@ pub(super) fn inputs(
             .chain(mail_log)
             .chain(workflow(evidence))
             .chain(services(evidence))
+            .chain(evidence.php_syntax.iter().map(php_syntax::document))
             .chain(context.http_requests.evidence())
             .collect(),
         files: evidence.files.iter().cloned().chain(mails).collect(),

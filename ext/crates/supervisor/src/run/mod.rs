@@ -41,6 +41,7 @@ mod materialise;
 mod mounts;
 mod observe;
 mod output;
+mod php_syntax;
 mod pinned;
 pub mod placed;
 mod prepare;

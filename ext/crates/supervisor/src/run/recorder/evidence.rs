@@ -3,7 +3,7 @@
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
 use serde_json::Value;
-use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord};
+use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord, PhpSyntax};
 use wp_codebox_contracts::ModelUsage;
 
 /// What was recorded while guests ran; the bundle is built from it.
@@ -28,6 +28,8 @@ pub(in crate::run) struct RunEvidence {
     pub episode_files: Option<EpisodeFiles>,
     /// Record of the preview (the guest's site on an address of the host).
     pub preview: Option<Value>,
+    /// Syntax check of the changed PHP files.
+    pub php_syntax: Option<PhpSyntax>,
     /// Servers that ran in the guests, one row for each service and guest.
     pub services: Vec<Value>,
     /// Files that commands added to the bundle.
