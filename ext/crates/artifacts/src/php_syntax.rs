@@ -1,6 +1,5 @@
 //! The syntax check of a run's PHP files, made in the guest of its checks.
 
-use crate::verify::Documents;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::Sha256Hex;
@@ -11,6 +10,8 @@ pub const PHP_SYNTAX_SCHEMA: &str = "wp-codebox/php-syntax/v1";
 pub const PHP_SYNTAX_KIND: &str = "php-syntax";
 /// File name of the document in `files/runtime-evidence/`.
 pub const PHP_SYNTAX_FILE: &str = "php-syntax.json";
+/// Path of the document in a bundle.
+pub(crate) const PHP_SYNTAX_PATH: &str = "files/runtime-evidence/php-syntax.json";
 
 /// What `php -l` said of the PHP files that a run added or changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +41,8 @@ pub struct InvalidPhp {
     pub message: String,
 }
 
-/// Returns the check of a verified bundle; `None` if it has none that can be read.
-pub(crate) fn recorded(documents: &Documents) -> Option<PhpSyntax> {
-    let bytes = documents.get(&format!("files/runtime-evidence/{PHP_SYNTAX_FILE}"))?;
-    let recorded: PhpSyntax = serde_json::from_slice(bytes).ok()?;
+/// Returns the check that a verified document contains; `None` if it cannot be read.
+pub(crate) fn recorded(document: &[u8]) -> Option<PhpSyntax> {
+    let recorded: PhpSyntax = serde_json::from_slice(document).ok()?;
     (recorded.schema == PHP_SYNTAX_SCHEMA).then_some(recorded)
 }

@@ -20,7 +20,7 @@ use crate::digest::{CONTENT_INPUTS, sha256};
 use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
-use crate::php_syntax::{PhpSyntax, recorded};
+use crate::php_syntax::{PHP_SYNTAX_PATH, PhpSyntax, recorded};
 use crate::risks::{PathRisk, path_risks};
 use crate::verify::{Documents, Verification, Verified, VerifyOptions, verify_keeping};
 use serde::Serialize;
@@ -165,9 +165,10 @@ fn reduced(
         verification.signature.status,
         SignatureStatus::SignedByThisHost | SignatureStatus::SignedByKnown
     );
-    let php_syntax = made_by_a_trusted_host
-        .then(|| recorded(&documents))
-        .flatten();
+    let php_syntax = documents
+        .get(PHP_SYNTAX_PATH)
+        .filter(|_| made_by_a_trusted_host)
+        .and_then(|document| recorded(document));
     Ok(Preflight {
         artifact_id: text("id").to_owned(),
         approved_files: approved.iter().map(|e| e.path.clone()).collect(),
