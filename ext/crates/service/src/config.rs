@@ -68,6 +68,8 @@ pub struct Bounds {
     pub write_idle: Duration,
     /// Programs that run for clients at the same time; half of them for one actor.
     pub execs: usize,
+    /// Runs that clients started and that have not ended; half of them for one of several actors.
+    pub runs: u32,
 }
 
 impl Default for Bounds {
@@ -84,6 +86,7 @@ impl Default for Bounds {
             body_time: Duration::from_secs(300),
             write_idle: Duration::from_secs(60),
             execs: 128,
+            runs: 8,
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::problem::{ApiResult, Problem};
 use crate::shares::Shares;
 use crate::store::{SandboxRecord, Store};
 use crate::webhook_target::WebhookTargets;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{Capabilities, HostRecord};
@@ -52,6 +52,8 @@ pub(crate) struct Core {
     /// Permits of programs that run for clients, by actor.
     pub execs: Arc<Shares<Actor>>,
     gates: Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>,
+    /// Runs that a request of this process is starting.
+    starting: Mutex<HashSet<SandboxId>>,
 }
 
 impl Core {
@@ -120,6 +122,7 @@ impl Core {
             ),
             execs: Shares::new(config.bounds.execs, config.bounds.execs.div_ceil(2)),
             gates: Mutex::default(),
+            starting: Mutex::default(),
             config,
         };
         Ok((core, spans))
@@ -170,6 +173,12 @@ impl Core {
 
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
+    }
+
+    /// Locks the list of runs that requests of this process are starting. Held while living runs are
+    /// counted and a new one is stored, so that two requests cannot both take the last one.
+    pub(crate) fn starting(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

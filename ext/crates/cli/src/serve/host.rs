@@ -42,6 +42,8 @@ pub(crate) struct Machine {
     settings: Settings,
     runner: Runner,
     source_roots: SourceRoots,
+    /// Maximum number of runs and sandboxes of the site at one time.
+    max_runs: u32,
     /// Extension whose prices apply to runs.
     extension: ExtensionId,
     /// Time and result of the last test write to the state directory. Every client may ask for it.
@@ -58,6 +60,7 @@ impl Machine {
         site: SiteId,
         runner: Runner,
         source_roots: SourceRoots,
+        max_runs: u32,
     ) -> Result<Self, ErrorBody> {
         Ok(Self {
             state: StateDir::open(&settings.state_dir).map_err(|e| e.body())?,
@@ -65,6 +68,7 @@ impl Machine {
             settings,
             runner,
             source_roots,
+            max_runs,
             extension: ExtensionId::native(),
             probe: Mutex::default(),
         })
@@ -262,7 +266,13 @@ impl Host for Machine {
     }
 
     fn plan_run(&self, order: RunOrder) -> Result<Box<dyn PlannedRun + '_>, ErrorBody> {
-        let request = run_order::request(&order, &self.settings, &self.site, &self.source_roots)?;
+        let request = run_order::request(
+            &order,
+            &self.settings,
+            &self.site,
+            &self.source_roots,
+            self.max_runs,
+        )?;
         Ok(Box::new(Planned {
             machine: self,
             request,

@@ -97,12 +97,15 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         .transpose()
         .map_err(|e| invalid(format!("--region: {e}")))?;
     config.hosts.push(here);
+    // A supervisor counts runs and sandboxes together. The service counts them apart, so that
+    // sandboxes take no run from another actor.
+    let max_runs = args.capacity + config.bounds.runs;
     let native = Native::new(
         settings.clone(),
         site.clone(),
         runner(),
         roots.clone(),
-        args.capacity,
+        max_runs,
     )?;
     let mut extensions: Vec<Arc<dyn Extension>> = vec![Arc::new(native)];
     let architecture = ArchitectureName::new(std::env::consts::ARCH)
@@ -115,7 +118,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         let remote = remote.extension(id, architecture.clone(), state.owner())?;
         extensions.push(Arc::new(remote));
     }
-    let machine = Machine::new(settings, site, runner(), roots)?;
+    let machine = Machine::new(settings, site, runner(), roots, max_runs)?;
     let service = Service::open(config, extensions, Arc::new(machine))?;
     // Bind after `Service::open` has locked the records: a second service fails there and does not
     // replace the socket of the first.

@@ -56,12 +56,14 @@ const ADMINISTRATOR_ONLY: &[(&str, &str)] = &[
 /// Fields that the profile of a run decides.
 const PROFILE_DECIDES: &[&str] = &["policy", "network", "placement"];
 
-/// Checks the task of an order and returns the request for its run.
+/// Checks the task of an order and returns the request for its run. `max_runs` bounds the runs and
+/// sandboxes of the site together.
 pub(super) fn request(
     order: &RunOrder,
     settings: &Settings,
     site: &SiteId,
     roots: &SourceRoots,
+    max_runs: u32,
 ) -> Result<RunRequest, ErrorBody> {
     let profile = match &order.profile {
         None => None,
@@ -81,7 +83,7 @@ pub(super) fn request(
         artifacts: None,
         model_key_env: None,
         model_api: None,
-        max_runs: 8,
+        max_runs,
         placement: PlacementArgs::default(),
         store: StoreArgs {
             site: site.as_str().to_owned(),

@@ -1,5 +1,6 @@
 //! Creation of sandboxes: profiles that a client may use, routes, and the durable record.
 
+use super::share::measured_hosts;
 use super::{Caller, Sandbox};
 use crate::clock::now_ms;
 use crate::core::Core;
@@ -11,7 +12,7 @@ use crate::profile::ProfileDocument;
 use crate::store::{Claim, IdempotencyKey, SandboxRecord};
 use serde_json::Value;
 use wp_codebox_contracts::{ErrorCode, HostId};
-use wp_codebox_routing::{Decision, HostRecord, RouteRequest, decide};
+use wp_codebox_routing::{Decision, RouteRequest, decide};
 
 /// Maximum number of reasons of a routing decision in answers, records and events.
 const REASONS: usize = 20;
@@ -79,7 +80,7 @@ impl Caller {
     }
 
     /// Chooses a host for a sandbox of a profile, restricted to the host of a snapshot if the
-    /// sandbox starts with one.
+    /// sandbox starts with one. The share of the client has no effect.
     pub(crate) async fn decide(
         &self,
         profile: &ProfileDocument,
@@ -87,11 +88,14 @@ impl Caller {
     ) -> ApiResult<Decision> {
         let request = self.route_request(profile, snapshot).await?;
         self.core
-            .blocking(Pool::Records, move |core| choose(core, &request))
+            .blocking(Pool::Records, move |core| {
+                let hosts = measured_hosts(core)?;
+                Ok(decide(&request, &hosts, &core.capabilities()))
+            })
             .await?
     }
 
-    async fn route_request(
+    pub(super) async fn route_request(
         &self,
         profile: &ProfileDocument,
         snapshot: Option<&str>,
@@ -152,11 +156,12 @@ impl Caller {
             return Ok(claimed);
         }
         let (actor, key, consumer) = (self.principal.actor.clone(), new.key, new.consumer);
-        let (provision, account) = (new.provision, new.account);
+        let (caller, provision, account) = (self.clone(), new.provision, new.account);
         let stored = self
             .core
             .blocking(Pool::Records, move |core| -> ApiResult<_> {
-                let decision = choose(core, &request)?;
+                let owner = &provision.actor;
+                let decision = caller.choose_within_share(core, &request, owner, None)?;
                 let mut record = placed(core, provision, &request, &decision)?;
                 record.key = key.as_ref().map(|key| key.key.clone());
                 record.account = account;
@@ -193,17 +198,6 @@ impl Caller {
             (_, claim) => self.sandbox_of_claim(claim).await,
         }
     }
-}
-
-/// Chooses a host. Blocks.
-fn choose(core: &Core, request: &RouteRequest) -> ApiResult<Decision> {
-    let hosts: Vec<HostRecord> = core
-        .store
-        .hosts()?
-        .into_iter()
-        .map(|host| core.measured(host))
-        .collect();
-    Ok(decide(request, &hosts, &core.capabilities()))
 }
 
 /// Returns the record of a new sandbox on the chosen host, with its price.

@@ -1,6 +1,7 @@
 //! What belongs to no client: hosts, extensions, and the server itself. The scope of the operation
 //! is the whole check.
 
+use super::share::measured_hosts;
 use super::{Caller, ServerState};
 use crate::auth::Origin;
 use crate::auth::Peer;
@@ -26,11 +27,7 @@ impl Caller {
 
     /// Returns the registered hosts with their measured latencies.
     pub(crate) async fn hosts(&self) -> ApiResult<Vec<HostRecord>> {
-        let hosts = self.core.records(|store| store.hosts()).await?;
-        Ok(hosts
-            .into_iter()
-            .map(|host| self.core.measured(host))
-            .collect())
+        self.core.blocking(Pool::Records, measured_hosts).await?
     }
 
     /// Stores a host and writes the event `kind`.

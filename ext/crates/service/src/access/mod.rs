@@ -15,6 +15,7 @@ mod machine;
 mod owner;
 mod runs;
 mod sandboxes;
+mod share;
 mod snapshots;
 mod webhooks;
 
@@ -23,7 +24,7 @@ pub(crate) use create::NewSandbox;
 pub(crate) use events::{EventPages, Follow, may_read};
 pub(crate) use machine::PublicState;
 pub(crate) use owner::Owner;
-pub(crate) use runs::{NewRun, settle_start};
+pub(crate) use runs::NewRun;
 pub(crate) use sandboxes::Sandbox;
 
 use crate::api::Args;

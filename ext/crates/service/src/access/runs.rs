@@ -9,6 +9,7 @@ use crate::host::{Host, Page, Requester, RunOrder, RunSelection};
 use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::profile::ProfileDocument;
+use crate::run_watch::{check_all, settle_start};
 use crate::store::{RunRecord, RunState, Store, StoreResult};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -119,14 +120,14 @@ impl Caller {
             started: false,
             usage: None,
         };
-        core.credits.reserve(&record)?;
-        if let Err(error) = core.store.insert_run(&record) {
-            // If this fails as well, the next start of the service releases the reservation.
-            let _ = core
-                .credits
-                .release(&record, "the record could not be written");
-            return Err(error.into());
-        }
+        let _starting = match self.register(core, &record) {
+            // The records may count runs that have ended since the service last checked them.
+            Err(problem) if problem.code() == ErrorCode::Busy => {
+                check_all(core)?;
+                self.register(core, &record)?
+            }
+            registered => registered?,
+        };
         match planned.start() {
             Ok(handle) => {
                 (record.state, record.started) = (RunState::Running, true);
@@ -139,19 +140,35 @@ impl Caller {
             }
         }
     }
+
+    /// Reserves the credits of a run and stores its record, unless there are too many runs.
+    fn register<'a>(&self, core: &'a Core, record: &RunRecord) -> ApiResult<StartingRun<'a>> {
+        let mut starting = core.starting();
+        self.check_runs(core)?;
+        core.credits.reserve(record)?;
+        if let Err(error) = core.store.insert_run(record) {
+            // If this fails as well, the next start of the service releases the reservation.
+            let _ = core
+                .credits
+                .release(record, "the record could not be written");
+            return Err(error.into());
+        }
+        let id = record.id.clone();
+        starting.insert(id.clone());
+        Ok(StartingRun { core, id })
+    }
 }
 
-/// Finds out whether a run was started whose start was not confirmed, and stores it. A run that was
-/// not started cannot start later. Blocks.
-pub(crate) fn settle_start(core: &Core, mut record: RunRecord) -> ApiResult<()> {
-    match core.host.forestall_run(&record.id) {
-        Ok(()) => {
-            core.credits.release(&record, "the run did not start")?;
-            record.state = RunState::Ended;
-        }
-        Err(_) => (record.state, record.started) = (RunState::Running, true),
+/// A run that a request is starting, until this value is dropped.
+struct StartingRun<'a> {
+    core: &'a Core,
+    id: SandboxId,
+}
+
+impl Drop for StartingRun<'_> {
+    fn drop(&mut self) {
+        self.core.starting().remove(&self.id);
     }
-    Ok(core.store.update_run(&record)?)
 }
 
 impl Run {

@@ -188,6 +188,7 @@ pub(super) async fn recreate(
         key: None,
         consumer: None,
     };
+    creator.check_recreation(&sandbox, &profile).await?;
     sandbox.destroyed("it is recreated".to_owned()).await?;
     let (sandbox, claim) = creator.create(new).await?;
     answer(sandbox, &claim, None, wait).await

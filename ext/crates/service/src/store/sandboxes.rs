@@ -9,6 +9,19 @@ use crate::extension::SandboxState;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
+/// Condition for sandboxes that are not in a final state.
+const LIVING: &str =
+    "state IN ('requested', 'provisioning', 'ready', 'active', 'expired', 'destroying')";
+
+/// Living sandboxes of one actor on one host.
+#[derive(Debug)]
+pub(crate) struct OwnOnHost {
+    pub host: String,
+    pub count: u32,
+    /// Id of the one that was requested first.
+    pub oldest: String,
+}
+
 /// A page of records, newest first.
 #[derive(Debug)]
 pub(crate) struct ListRows {
@@ -159,10 +172,9 @@ impl Store {
     /// Returns the records of sandboxes that are not in a final state.
     pub(crate) fn living(&self) -> StoreResult<Vec<SandboxRecord>> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT document FROM sandboxes WHERE state IN
-             ('requested', 'provisioning', 'ready', 'active', 'expired', 'destroying') ORDER BY serial",
-        )?;
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT document FROM sandboxes WHERE {LIVING} ORDER BY serial"
+        ))?;
         let mut found = statement.query([])?;
         let mut rows = Vec::new();
         while let Some(row) = found.next()? {
@@ -185,11 +197,29 @@ impl Store {
     /// Returns the number of living sandboxes by host.
     pub(crate) fn count_hosts(&self) -> StoreResult<Vec<(String, u64)>> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT host, count(*) FROM sandboxes WHERE host IS NOT NULL AND state IN
-             ('requested', 'provisioning', 'ready', 'active', 'expired', 'destroying') GROUP BY host",
-        )?;
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT host, count(*) FROM sandboxes WHERE host IS NOT NULL AND {LIVING} GROUP BY host"
+        ))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the number of living sandboxes of an actor by host, without hosts that have none.
+    pub(crate) fn living_of(&self, owner: &Actor) -> StoreResult<Vec<OwnOnHost>> {
+        let connection = self.lock();
+        // The sign makes SQLite search by state: an actor can have many more ended sandboxes than
+        // there are living ones. `id` is that of the row with the lowest serial.
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT host, count(*), id, min(serial) FROM sandboxes
+             WHERE +owner = ?1 AND host IS NOT NULL AND {LIVING} GROUP BY host"
+        ))?;
+        let rows = statement.query_map([owner.to_string()], |row| {
+            Ok(OwnOnHost {
+                host: row.get(0)?,
+                count: row.get(1)?,
+                oldest: row.get(2)?,
+            })
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod actor_share;
 mod bounds;
 mod conformance;
 mod connections;

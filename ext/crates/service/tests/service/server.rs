@@ -17,6 +17,7 @@ use wp_codebox_service::{
 pub fn config(directory: &Path) -> ServiceConfig {
     let mut config = ServiceConfig::new(directory.to_owned());
     config.hosts = vec![host("local", "fake")];
+    config.bounds.runs = 1000;
     config.poll = Duration::from_millis(20);
     config.health = Duration::from_millis(100);
     config.webhook_pause = Duration::from_millis(10);

@@ -47,8 +47,8 @@ pub(crate) struct Native {
     /// Directories below which a caller may name the directory of a workspace.
     source_roots: SourceRoots,
     capabilities: Capabilities,
-    /// Maximum number of runs of the site at one time.
-    capacity: u32,
+    /// Maximum number of runs and sandboxes of the site at one time.
+    max_runs: u32,
     /// Ids whose run is being started.
     starting: Mutex<HashSet<RunId>>,
 }
@@ -63,7 +63,7 @@ impl Native {
         site: SiteId,
         runner: Runner,
         source_roots: SourceRoots,
-        capacity: u32,
+        max_runs: u32,
     ) -> Result<Self, ErrorBody> {
         let architecture = std::env::consts::ARCH.to_owned();
         let architecture = ArchitectureName::new(architecture)
@@ -75,7 +75,7 @@ impl Native {
             runner,
             source_roots,
             capabilities: Capabilities::native(architecture),
-            capacity,
+            max_runs,
             starting: Mutex::default(),
         })
     }
@@ -164,7 +164,7 @@ impl Native {
         let wanted = Wanted {
             run_id,
             site: self.site.clone(),
-            max_runs: Some(self.capacity.into()),
+            max_runs: Some(self.max_runs.into()),
             // The users of this machine are not the clients of the service.
             preview: PreviewAccess::Token,
             seed: self.seed(request)?,
