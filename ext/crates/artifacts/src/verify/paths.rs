@@ -1,7 +1,7 @@
 //! Validation of paths inside a bundle and of URLs shown to a reviewer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use wp_codebox_policy::check_address;
+use wp_codebox_policy::{check_address, split_port};
 
 /// Returns why a text is not a path inside a bundle. A `.` component and `//` are harmless and
 /// accepted.
@@ -51,21 +51,23 @@ pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     }
     let rest = rest.trim_start_matches(['/', '\\']);
     let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(inner) => match inner.split_once(']') {
-            Some((address, port)) if is_port(port) => return six_fault(address),
-            _ => return Some(UrlFault::Malformed),
-        },
-        None => match host.split_once(':') {
-            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-            Some(_) => return Some(UrlFault::Malformed),
-            None => host,
-        },
+    let Ok((host, _)) = split_port(authority.rsplit('@').next().unwrap_or_default()) else {
+        return Some(UrlFault::Malformed);
     };
+    if let Some(inner) = host.strip_prefix('[') {
+        return match inner.strip_suffix(']') {
+            Some(address) => six_fault(address),
+            None => Some(UrlFault::Malformed),
+        };
+    }
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    let odd =
-        |b: u8| b <= b' ' || matches!(b, b'<' | b'>' | b'^' | b'|' | b'%' | b'"' | b'`' | 0x7f);
+    let odd = |b: u8| {
+        b <= b' '
+            || matches!(
+                b,
+                b':' | b'<' | b'>' | b'^' | b'|' | b'%' | b'"' | b'`' | 0x7f
+            )
+    };
     if host.is_empty() || host.bytes().any(odd) || host.split('.').any(str::is_empty) {
         return Some(UrlFault::Malformed);
     }
@@ -78,13 +80,6 @@ pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     }
     let local = last == "localhost" || last == "local";
     local.then_some(UrlFault::NotPublic)
-}
-
-fn is_port(text: &str) -> bool {
-    text.is_empty()
-        || text
-            .strip_prefix(':')
-            .is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn six_fault(text: &str) -> Option<UrlFault> {
@@ -156,6 +151,19 @@ mod tests {
             ("https://", Some(Malformed)),
             ("https://a b/", Some(Malformed)),
             ("https://1.2.3.400", Some(Malformed)),
+            ("https://example.org:65535/", None),
+            ("https://[2001:db8::1]:8443/", None),
+            ("https://example.org:/", Some(Malformed)),
+            ("https://example.org:0/", Some(Malformed)),
+            ("https://example.org:080/", Some(Malformed)),
+            ("https://example.org:+80/", Some(Malformed)),
+            ("https://example.org:65536/", Some(Malformed)),
+            ("https://example.org:80:90/", Some(Malformed)),
+            ("https://8.8.8.8:99999/", Some(Malformed)),
+            ("https://[2001:db8::1]:/", Some(Malformed)),
+            ("https://[2001:db8::1]:65536/", Some(Malformed)),
+            ("https://[2001:db8::1]x/", Some(Malformed)),
+            ("https://[2001:db8::1/", Some(Malformed)),
             ("ftp://example.org", Some(NotPublic)),
             ("javascript:alert(1)", Some(NotPublic)),
             ("http://localhost", Some(NotPublic)),
