@@ -1,13 +1,14 @@
 //! PHP values to JSON values and back, with limits.
 //!
 //! JSON text is UTF-8. A PHP string that is not UTF-8 gives an error with the path of the string;
-//! the string is never changed. A PHP array with the keys 0, 1, 2, … is a list, any other an
-//! object; both `[]` and `{}` become `[]` in PHP. The depth limit also stops recursive references.
+//! the string is never changed. A float without a fraction becomes an integer, because PHP decodes
+//! `7382.0` to a float. A PHP array with the keys 0, 1, 2, … is a list, any other an object; both
+//! `[]` and `{}` become `[]` in PHP. The depth limit also stops recursive references.
 
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, json_number};
 
 /// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
 /// including those of the message around a request.
@@ -130,7 +131,7 @@ impl Reader<'_> {
         } else if let Some(number) = zval.long() {
             Ok(Value::from(number))
         } else if let Some(number) = zval.double() {
-            Number::from_f64(number)
+            json_number(number)
                 .map(Value::Number)
                 .ok_or_else(|| ConvertError::NotFinite { at: self.at() })
         } else if let Some(text) = zval.zend_str() {

@@ -92,6 +92,16 @@ def test_site_seeds_of_a_task_copy_content_of_the_parent_site_into_its_guest(ben
     call(bench, "agent-sandbox-run", {**task, "site_seeds": [unsafe]}, *parent).expect(1, "wp_codebox_site_seed_users_unsafe")
 
 
+def test_whole_float_in_a_task_is_stored_as_an_integer_and_a_fraction_in_an_integer_field_is_refused(bench):
+    task = {"goal": "g", "agent_command": "true", "metadata": {"ticket": 7382.0, "zero": -0.0, "share": 0.5, "large": 1e300},
+            "limits": {"wall_clock_ms": 60000.0}, "agent_success_codes": [0.0]}
+    doc = call(bench, "agent-sandbox-run", task).expect(0).json
+    metadata = runs(bench, "get", doc["run"]["run_id"]).expect(0).json["provenance"]["metadata"]
+    must(repr(metadata["ticket"]) == "7382" and repr(metadata["zero"]) == "0" and metadata["share"] == 0.5 and metadata["large"] == 1e300, repr(metadata))
+    for limit in (60000.5, 1e300):
+        call(bench, "agent-sandbox-run", {**task, "limits": {"wall_clock_ms": limit}}).expect(1, "wp_codebox_limit_invalid")
+
+
 def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_code(bench):
     good = {"goal": "g", "agent_command": "true"}
     for change, code in (({"goal": " "}, "wp_codebox_task_missing"), ({"code": "x"}, "wp_codebox_raw_code_forbidden"),

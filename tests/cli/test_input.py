@@ -157,6 +157,13 @@ def test_invalid_or_unenforceable_policy_is_refused(bench):
     bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
 
 
+def test_whole_float_in_a_policy_is_an_integer_and_a_fraction_is_refused(bench):
+    policy = {"filesystem": "readwrite-mounts", "commands": ["wordpress.run-php"], "secrets": "none", "approvals": "never"}
+    for port, exit_code, code in ((443, 0, None), (443.0, 0, None), (443.5, 126, "runtime-policy-invalid"), (1e300, 126, "runtime-policy-invalid")):
+        network = {"rules": [{"host": "example.org", "ports": [port]}]}
+        bench.run("--policy", json.dumps({**policy, "network": network}), *PHP).expect(exit_code, code)
+
+
 def test_resource_limits_out_of_range_are_refused(bench):
     source = bench.source()
     for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):

@@ -23,6 +23,8 @@ echo Artifacts::canonicalJson( [ 'b' => [], 'a' => [ 5 => 'five' ], 'c' => [ 1, 
 foreach ( [ 'x', 5, 1.0, true, null ] as $scalar ) {
 	echo Artifacts::canonicalJson( $scalar ), "\n";
 }
+// Whole floats become integers: JSON has one type of numbers, and PHP decodes 7382.0 to a float.
+var_dump( Redactor::data( [ 7382.0, -0.0, -9007199254740992.0, 9007199254740994.0, 7382.5, 1e300 ] ) );
 $one = [ 1 ];
 $ref = [ 'r' => &$one ];
 echo Artifacts::canonicalJson( $ref ), "\n";
@@ -78,6 +80,20 @@ bool(true)
 1
 true
 null
+array(6) {
+  [0]=>
+  int(7382)
+  [1]=>
+  int(0)
+  [2]=>
+  int(-9007199254740992)
+  [3]=>
+  float(9007199254740994)
+  [4]=>
+  float(7382.5)
+  [5]=>
+  float(1.0E+300)
+}
 {"r":[1]}
 not UTF-8: InvalidInputException wp_codebox_input_invalid
   data.v.a.b[0] is not valid UTF-8; give text, or base64 for bytes

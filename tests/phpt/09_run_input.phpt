@@ -130,6 +130,7 @@ echo '  ', implode( ' ', array_column( $e->data['issues'], 'field' ) ), "\n";
 
 // Positive control: a request without a fault reaches the runner.
 caught( static fn() => Run::start( ...request( 'g' ) ), 'fine' );
+caught( static fn() => Run::start( ...request( 'g', json_decode( '{"limits": {"wall_clock_ms": 60000.0}, "max_runs": 2.0}', true ) ) ), 'fine float' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
 caught( static fn() => Run::start( ...request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
 caught( static fn() => Run::start( ...request( 'g', [ 'resolved_model' => [ 'base_url' => 'http://localhost:8080/v1', 'private' => true ] + MODEL ] ) ), 'fine private' );
@@ -343,6 +344,7 @@ workflow in argument 1: InvalidInputException wp_codebox_input_invalid
 two issues: InvalidInputException wp_codebox_input_invalid
   checks[0] limits.cpu
 fine: UnavailableException wp_codebox_runner_unavailable
+fine float: UnavailableException wp_codebox_runner_unavailable
 fine secret: UnavailableException wp_codebox_runner_unavailable
 fine private: UnavailableException wp_codebox_runner_unavailable
 fine model: UnavailableException wp_codebox_runner_unavailable

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_contracts::CommandCall;
+use wp_codebox_contracts::{CommandCall, parse_json};
 use wp_codebox_policy::{arg_value, arg_values, browser_duration, check_browser_scenario};
 
 /// Members of `browser-environment-json`, and the argument that each stands for.
@@ -144,7 +144,7 @@ fn filled(call: &CommandCall, name: &str) -> Option<String> {
 }
 
 fn object(name: &str, text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
+    match parse_json(text.as_bytes()) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(format!("{name} must be a JSON object")),
         Err(error) => Err(format!("{name}: {error}")),

@@ -8,6 +8,7 @@ use super::step_spec::{
 };
 use serde_json::Value;
 use std::time::Duration;
+use wp_codebox_contracts::parse_json;
 use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps, check_editor_steps};
 
 /// Reason why the steps of a command are refused.
@@ -41,7 +42,7 @@ pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
 /// Parses the steps of a command from JSON.
 pub(super) fn parse(json: &str, page: PageKind) -> Result<Vec<StepSpec>, StepsRefused> {
     let list: Vec<Value> =
-        serde_json::from_str(json).map_err(|e| format!("steps-json is not a JSON list: {e}"))?;
+        parse_json(json.as_bytes()).map_err(|e| format!("steps-json is not a JSON list: {e}"))?;
     parse_values(&list, page)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use wp_codebox_contracts::SITE_ORIGIN;
+use wp_codebox_contracts::{SITE_ORIGIN, parse_json};
 
 /// Maximum number of cookies; also the maximum number of local storage entries of all origins
 /// together.
@@ -73,7 +73,7 @@ impl StorageState {
             "storage-state must be {cookies: [{name, value}], origins: [{origin, localStorage}]}"
                 .to_owned()
         };
-        let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;
+        let document: Value = parse_json(text.as_bytes()).map_err(|_| malformed())?;
         // serde would also accept a list with the members' values in order.
         if !document.is_object() {
             return Err(malformed());

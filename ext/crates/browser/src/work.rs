@@ -10,7 +10,7 @@ use super::task::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use wp_codebox_contracts::SITE_ORIGIN;
+use wp_codebox_contracts::{SITE_ORIGIN, parse_json};
 use wp_codebox_policy::check_browser_scenario;
 
 /// Timeout for opening the editor that a command does not set.
@@ -72,7 +72,7 @@ fn scenario(arguments: &Arguments<'_>) -> Result<Work, StepsRefused> {
             .to_owned()
             .into());
     }
-    let document: Value = serde_json::from_str(&text).map_err(|e| format!("scenario-json: {e}"))?;
+    let document: Value = parse_json(text.as_bytes()).map_err(|e| format!("scenario-json: {e}"))?;
     steps::judged(&check_browser_scenario(&document))?;
     let steps: Vec<StepSpec> = match document.get("steps").and_then(Value::as_array) {
         Some(list) => steps::parse_values(list, PageKind::Any)?,
@@ -145,7 +145,7 @@ fn probe(arguments: &Arguments<'_>) -> Result<CanvasProbe, String> {
         |name: &str, default: &str| arguments.value(name).unwrap_or_else(|| default.to_owned());
     let mut groups = Vec::new();
     if let Some(json) = arguments.value("selector-groups-json") {
-        let rows: Vec<Value> = serde_json::from_str(&json)
+        let rows: Vec<Value> = parse_json(json.as_bytes())
             .map_err(|e| format!("selector-groups-json is not a JSON list: {e}"))?;
         for (index, row) in rows.iter().enumerate() {
             groups.push(group(index, row)?);

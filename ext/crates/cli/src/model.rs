@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 use wp_codebox_contracts::{
     Agent, AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelApi, ModelEndpoint, ModelPrices,
-    NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec,
+    NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec, parse_json,
 };
 use wp_codebox_policy::{
     ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
@@ -298,7 +298,7 @@ fn tool_policy(given: &str) -> Result<SandboxToolPolicy, ErrorBody> {
             .map_err(unread)?;
         text
     };
-    let document: Value = serde_json::from_str(&json).map_err(|e| {
+    let document: Value = parse_json(json.as_bytes()).map_err(|e| {
         invalid(format!(
             "not valid JSON (line {}, column {})",
             e.line(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, PresetAgent, RunPaths, RunRequest,
-    SiteId, TaskSpec,
+    SiteId, TaskSpec, parse_json,
 };
 use wp_codebox_control::new_run_id;
 
@@ -177,7 +177,7 @@ pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     } else {
         std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
     };
-    serde_json::from_str(&json).map_err(|e| {
+    parse_json(json.as_bytes()).map_err(|e| {
         invalid(format!(
             "not valid JSON (line {}, column {})",
             e.line(),

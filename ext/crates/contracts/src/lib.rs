@@ -20,6 +20,7 @@ mod follow_up;
 mod frame;
 mod ids;
 mod isolation;
+mod json_input;
 mod limits;
 mod live;
 mod mount;
@@ -79,6 +80,7 @@ pub use ids::{
     Sha256Hex, SiteId, WasiToolId, hex,
 };
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
+pub use json_input::{WholeNumbers, json_number, parse_json};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
     CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,

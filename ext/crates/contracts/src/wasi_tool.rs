@@ -4,7 +4,7 @@
 //! site. The caller of a tool decides which directory the tool sees; `files` only says what the
 //! tool does with it.
 
-use crate::{ErrorBody, ErrorCode, Sha256Hex, WasiToolId, schema_id, string_enum};
+use crate::{ErrorBody, ErrorCode, Sha256Hex, WasiToolId, parse_json, schema_id, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -142,10 +142,9 @@ impl WasiTool {
                 bytes: document.len(),
             });
         }
-        let tool: Self =
-            serde_json::from_slice(document).map_err(|error| WasiToolError::Malformed {
-                reason: error.to_string(),
-            })?;
+        let tool: Self = parse_json(document).map_err(|error| WasiToolError::Malformed {
+            reason: error.to_string(),
+        })?;
         tool.check()?;
         Ok(tool)
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     AgentCommand, AgentPreset, ErrorBody, ErrorCode, GoalDelivery, ModelApi, ModelEndpoint,
-    PresetResult, schema_id,
+    PresetResult, parse_json, schema_id,
 };
 
 mod steps;
@@ -139,8 +139,7 @@ pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError
     if bytes.len() > PRESET_BYTES {
         return Err(broken("the file is too large".to_owned()));
     }
-    let preset: AgentPreset =
-        serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
+    let preset: AgentPreset = parse_json(bytes).map_err(|error| broken(error.to_string()))?;
     match fault(name, &preset) {
         None => Ok(preset),
         Some(what) => Err(broken(what)),

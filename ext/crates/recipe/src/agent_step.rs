@@ -7,7 +7,7 @@
 use crate::layout;
 use crate::model::{Recipe, Step};
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{CommandCall, schema_id};
+use wp_codebox_contracts::{CommandCall, parse_json, schema_id};
 use wp_codebox_policy::{Handler, arg_value, descriptor};
 
 /// Names of the built-in agent, and names that other systems give their default agent.
@@ -56,7 +56,7 @@ fn text<'a>(call: &'a CommandCall, name: &str) -> Option<&'a str> {
 }
 
 fn document(call: &CommandCall, name: &str) -> Option<Value> {
-    let document = serde_json::from_str(text(call, name)?).ok()?;
+    let document = parse_json(text(call, name)?.as_bytes()).ok()?;
     (!is_empty(&document)).then_some(document)
 }
 

@@ -7,6 +7,7 @@ use crate::issue::{Issue, IssueCode, member};
 use crate::json;
 use crate::parse::{RECIPE_SCHEMA, parse};
 use serde_json::{Map, Value, json};
+use wp_codebox_contracts::parse_json;
 use wp_codebox_policy::{AcceptedArg, Format, descriptor};
 
 /// What a built recipe does.
@@ -400,7 +401,7 @@ impl<'a> Building<'a> {
     fn merged_input(&self, of_spec: &Value) -> Map<String, Value> {
         let mut merged = of_spec.as_object().cloned().unwrap_or_default();
         let given = self.args.iter().find_map(|arg| arg.strip_prefix("input="));
-        if let Some(Ok(Value::Object(given))) = given.map(serde_json::from_str) {
+        if let Some(Ok(Value::Object(given))) = given.map(|text| parse_json(text.as_bytes())) {
             merged.extend(given);
         }
         merged

@@ -7,6 +7,7 @@ use crate::issue::{Issue, IssueCode, member};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
+use wp_codebox_contracts::WholeNumbers;
 
 /// Maximum size of a recipe, in bytes.
 pub const MAX_RECIPE_BYTES: usize = 4 * 1024 * 1024;
@@ -33,7 +34,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
         duplicates: &duplicates,
     };
     let value = node
-        .deserialize(&mut reader)
+        .deserialize(WholeNumbers(&mut reader))
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| whole(format!("the document is not strict JSON: {error}")))?;
     let duplicates = duplicates.into_inner();
@@ -163,6 +164,16 @@ mod tests {
         let paths: Vec<_> = issues.iter().map(|i| i.path.as_str()).collect();
         assert_eq!(paths, ["$.b[0].c", "$.a.d", "$.a"]);
         assert!(read(br#"{"a":[{"c":1},{"c":2}]}"#).is_ok());
+    }
+
+    #[test]
+    fn whole_floats_of_a_recipe_become_integers() {
+        let read = |text: &str| read(text.as_bytes()).unwrap();
+        assert_eq!(read(r#"{"a":[7382.0,-0.0]}"#), read(r#"{"a":[7382,0]}"#));
+        assert_eq!(
+            read(r#"{"a":[1.5,1e300]}"#),
+            serde_json::json!({"a": [1.5, 1e300]})
+        );
     }
 
     #[test]

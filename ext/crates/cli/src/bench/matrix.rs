@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunResult, hex};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunResult, hex, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
 
 /// Schema id of the document.
@@ -75,7 +75,7 @@ fn settings(output: Output, args: &MatrixArgs) -> Result<Settings, ErrorBody> {
 
 fn json_of(path: &Path) -> Result<Value, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "file")?;
-    serde_json::from_slice(&bytes).map_err(|e| {
+    parse_json(&bytes).map_err(|e| {
         let message = format!(
             "{} is not valid JSON (line {}, column {})",
             path.display(),
@@ -90,7 +90,7 @@ fn matrix(given: &str) -> Result<Value, ErrorBody> {
     if !is_json_text(given) {
         return json_of(Path::new(given));
     }
-    serde_json::from_str(given).map_err(|e| {
+    parse_json(given.as_bytes()).map_err(|e| {
         let message = format!(
             "--matrix is not valid JSON (line {}, column {})",
             e.line(),

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
-    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec,
+    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec, parse_json,
 };
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
@@ -70,7 +70,7 @@ fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, Error
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
     let action = match &args.action {
-        Some(text) => serde_json::from_str(text)
+        Some(text) => parse_json(text.as_bytes())
             .map_err(|e| invalid(format!("--action is not a valid action: {e}")))?,
         None => ActionRequest {
             command: args.command.clone().unwrap_or_default(),
@@ -89,7 +89,7 @@ fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
 /// Parses an observation: a type, or a JSON object.
 fn spec(given: &str) -> Result<ObservationSpec, ErrorBody> {
     let value = if given.trim_start().starts_with('{') {
-        serde_json::from_str(given).map_err(|e| {
+        parse_json(given.as_bytes()).map_err(|e| {
             let place = format!("line {}, column {}", e.line(), e.column());
             invalid(format!("the observation is not valid JSON ({place})"))
         })?

@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, session_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
 
 /// Maximum size of the input of a task or group, in bytes.
@@ -215,7 +215,7 @@ fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
     if bytes.len() as u64 > INPUT {
         return Err(invalid("it is larger than 32 MiB".to_owned()));
     }
-    match serde_json::from_slice(&bytes) {
+    match parse_json(&bytes) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Err(invalid("it is not a JSON object".to_owned())),
         // The parser's message may quote the input, which can contain a secret.

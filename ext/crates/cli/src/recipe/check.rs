@@ -9,7 +9,7 @@ use crate::request::is_json_text;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
 
@@ -20,7 +20,7 @@ pub(crate) fn read_blueprint(given: &str) -> Result<Result<Map<String, Value>, S
         true => given.as_bytes().to_vec(),
         false => read_file(Path::new(given), MAX_RECIPE_BYTES, "blueprint")?,
     };
-    Ok(match serde_json::from_slice::<Value>(&bytes) {
+    Ok(match parse_json::<Value>(&bytes) {
         Ok(Value::Object(document)) => Ok(document),
         Ok(_) => Err("a blueprint is a JSON object".to_owned()),
         Err(e) => Err(format!(

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json};
 
 /// Maximum size of the configuration file in bytes; a larger one is refused.
 const LARGEST: u64 = 64 * 1024;
@@ -99,7 +99,7 @@ impl ConfigFile {
             return Err(invalid("is larger than 64 KiB".to_owned()));
         }
         // Parse to a map first: serde would also accept a JSON array for a struct.
-        let members: Members = serde_json::from_str(&text)
+        let members: Members = parse_json(text.as_bytes())
             .and_then(|object: Map<String, Value>| serde_json::from_value(object.into()))
             .map_err(|e| invalid(format!("is not valid: {e}")))?;
         let file = Self {

@@ -9,7 +9,7 @@ use crate::output::Output;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wp_codebox_artifacts::render_mount_patch;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, OuterSandboxKind, SandboxAudit};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, OuterSandboxKind, SandboxAudit, parse_json};
 use wp_codebox_runtime::{RegisteredTool, StateDir, WasiRunner, WasiTools};
 
 pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody> {
@@ -58,7 +58,7 @@ pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody
 /// Returns the arguments as JSON text; fails unless they are an object.
 fn arguments(given: Option<&str>) -> Result<String, ErrorBody> {
     let given = given.unwrap_or("{}");
-    let parsed: Map<String, Value> = serde_json::from_str(given).map_err(|error| {
+    let parsed: Map<String, Value> = parse_json(given.as_bytes()).map_err(|error| {
         let message = format!("the arguments of the tool must be one JSON object: {error}");
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })?;

@@ -5,7 +5,7 @@ use super::descriptor;
 use super::format::Format;
 use super::model::CommandDescriptor;
 use serde_json::Value;
-use wp_codebox_contracts::CommandCall;
+use wp_codebox_contracts::{CommandCall, parse_json};
 
 /// Id of the command that executes a program, or another command of the registry as its target.
 const AGENT_RUN: &str = "command-agent-run";
@@ -51,7 +51,7 @@ pub fn list_words(text: &str) -> Option<Vec<String>> {
     if text.trim().is_empty() {
         return Some(Vec::new());
     }
-    let items: Vec<Value> = serde_json::from_str(text).ok()?;
+    let items: Vec<Value> = parse_json(text.as_bytes()).ok()?;
     items
         .into_iter()
         .map(|item| match item {

@@ -5,7 +5,8 @@
 
 use super::ProfileIssue;
 use saphyr_parser::{Event, Parser, ScalarStyle};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
+use wp_codebox_contracts::json_number;
 
 /// Maximum nesting depth of a YAML document.
 const DEPTH: usize = 16;
@@ -185,6 +186,6 @@ fn plain(text: &str) -> Value {
         .all(|b| b.is_ascii_digit() || b == b'.');
     let number = text.parse::<f64>().ok().filter(|_| decimal);
     number
-        .and_then(Number::from_f64)
+        .and_then(json_number)
         .map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }

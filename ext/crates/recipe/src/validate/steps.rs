@@ -8,7 +8,7 @@ use crate::layout::{self, PlacedStep};
 use crate::sources::PathKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::CommandCall;
+use wp_codebox_contracts::{CommandCall, parse_json};
 use wp_codebox_policy::{
     CommandDescriptor, Handler, arg_value, assert_step, call_commands, check_browser_scenario,
     check_browser_steps, check_editor_steps, check_mail_service, defaults, descriptor, line_words,
@@ -300,7 +300,7 @@ fn check_browser(
     name: &str,
     value: &str,
 ) {
-    let (code, issues) = match (name, serde_json::from_str(value)) {
+    let (code, issues) = match (name, parse_json(value.as_bytes())) {
         ("steps-json", Ok(Value::Array(steps))) if command == "wordpress.editor-actions" => {
             (IssueCode::InvalidStepsJson, check_editor_steps(&steps))
         }
