@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'b33a9209704babf94c0a5655ff52ac4e566c866c281017e04b3251403754e46c',
+	'contract_digest' => '2654136c198fbe2b121c436e98283fe742a339dce8f656af17ccb70a3a4d8548',
 ];

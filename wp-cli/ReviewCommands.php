@@ -59,6 +59,9 @@ final class ReviewCommands extends Command {
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; an approval fails when the stored manifest differs.
 	 *
+	 * [--confirm-sensitive]
+	 * : Also approve files that programs run or obey by themselves, such as must-use plugins and .htaccess.
+	 *
 	 * [--confirm-browser-origin]
 	 * : Also accept contents that a browser uploaded; this host did not see their code run.
 	 *
@@ -155,6 +158,9 @@ final class ReviewCommands extends Command {
 	 *
 	 * [--manifest-sha256=<hash>]
 	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
+	 *
+	 * [--confirm-sensitive]
+	 * : Also stage files that programs run or obey by themselves, such as must-use plugins and .htaccess.
 	 *
 	 * [--confirm-browser-origin]
 	 * : Also accept contents that a browser uploaded; this host did not see their code run.

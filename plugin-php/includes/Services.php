@@ -214,12 +214,11 @@ final class Services {
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
-		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->settings, $capabilities );
+		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->settings, $capabilities, new SensitiveFiles() );
 		$this->registry  = new RunRegistry( $gate, $this->site, $this->access, $envelope, $audit );
 		$applied         = new ApplyResult();
-		$sensitive       = new SensitiveFiles();
 		$health          = new HealthCheck( $this->settings );
-		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit, $this->settings, $sensitive );
+		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit, $this->settings );
 		$this->rollbacks = new RollbackService( $gate, $this->artifacts, $this->site, $health, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );

@@ -196,9 +196,8 @@
 			}
 			return;
 		}
-		const direct = DIRECT === preflight.adapter;
 		const listed = ( value ) => ( Array.isArray( value ) ? value : [] );
-		const { box, nodes } = confirmation( direct ? listed( preflight.confirm_files ) : [], listed( preflight.risks ) );
+		const { box, nodes } = confirmation( listed( preflight.confirm_files ), listed( preflight.risks ) );
 		const origin = originConfirmation( true === preflight.browser_origin );
 		let answer;
 		ask( {

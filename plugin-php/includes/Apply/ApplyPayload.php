@@ -12,8 +12,10 @@ namespace WPCodebox\Apply;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\GitBranch\GitBranch;
 use WPCodebox\Requester;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
@@ -35,6 +37,7 @@ final class ApplyPayload {
 	 * @param AuditTrail      $audit     Audit log; supplies requester and approver.
 	 * @param Settings        $settings  Settings; they may forbid users to approve changes that they requested.
 	 * @param Capabilities    $capabilities Permission checks of the user who confirms that a browser uploaded the contents.
+	 * @param SensitiveFiles  $sensitive Files that programs run by themselves.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -42,7 +45,8 @@ final class ApplyPayload {
 		private readonly BundleTrust $trust,
 		private readonly AuditTrail $audit,
 		private readonly Settings $settings,
-		private readonly Capabilities $capabilities
+		private readonly Capabilities $capabilities,
+		private readonly SensitiveFiles $sensitive
 	) {}
 
 	/**
@@ -50,11 +54,11 @@ final class ApplyPayload {
 	 *
 	 * @param array<string, mixed> $input     Input of a preflight or apply.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @param OriginRule           $rule      How to treat contents that a browser uploaded.
+	 * @param ConfirmationRule     $rule      How to treat a missing confirmation.
 	 * @return array<string, mixed>
 	 * @throws Failure When the change must not be applied.
 	 */
-	public function build( array $input, Authority $authority, OriginRule $rule = OriginRule::Enforce ): array {
+	public function build( array $input, Authority $authority, ConfirmationRule $rule = ConfirmationRule::Enforce ): array {
 		$this->assert_file_changes();
 		$confirmed = $this->confirms_origin( $input, $authority );
 		$artifact  = $this->artifacts->artifact( $input );
@@ -72,14 +76,14 @@ final class ApplyPayload {
 		if ( [] !== $targets ) {
 			$request['targets'] = $targets;
 		}
-		if ( $confirmed || OriginRule::Report === $rule ) {
+		if ( $confirmed || ConfirmationRule::Report === $rule ) {
 			$request['confirm_browser_origin'] = true;
 		}
 		$checked = $this->artifacts->preflight( $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
 		$sentence   = __( 'The signature status of the bundle is "%s"; only bundles signed by this host or by a trusted key are applied here.', 'codebox' );
 		$signature  = (array) ( $checked['signature'] ?? [] );
-		$this->trust->assert_for_apply( $signature, $sentence, $confirmed || OriginRule::Report === $rule );
+		$this->trust->assert_for_apply( $signature, $sentence, $confirmed || ConfirmationRule::Report === $rule );
 		$of_browser = BundleTrust::is_of_browser( $signature );
 
 		$this->assert_other_user( $artifact );
@@ -87,7 +91,7 @@ final class ApplyPayload {
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
 			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; run a new preflight and approve its result.', 'codebox' ) );
 		}
-		return $this->audit->approver( $input ) + [
+		$payload = $this->audit->approver( $input ) + [
 			'requester'               => $this->audit->requester(),
 			'artifact_id'             => (string) $checked['artifact_id'],
 			'artifact'                => $artifact,
@@ -110,6 +114,26 @@ final class ApplyPayload {
 			'browser_origin'          => $of_browser,
 			'browser_origin_confirmed' => $of_browser && $confirmed,
 		];
+		// Checked here and not in the adapters, so that no plugin of the site can forget it.
+		if ( ConfirmationRule::Enforce === $rule && $this->changes_site() ) {
+			$this->sensitive->assert_confirmed( $payload );
+		}
+		return $payload;
+	}
+
+	/**
+	 * Returns the approved files that a program runs or obeys by itself, so that an apply needs a confirmation of them.
+	 *
+	 * @param array<string, mixed> $payload Payload of the apply.
+	 * @return list<string>
+	 */
+	public function confirm_files( array $payload ): array {
+		return $this->changes_site() ? $this->sensitive->among( $payload ) : [];
+	}
+
+	/** Returns whether an apply may change files of the running site; a commit on a branch changes none. */
+	private function changes_site(): bool {
+		return GitBranch::ADAPTER !== ApplyAdapters::next( $this->settings );
 	}
 
 	/**

@@ -12,11 +12,9 @@ namespace WPCodebox\Apply;
 use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
-use WPCodebox\DirectApply\SensitiveFiles;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
-use WPCodebox\GitBranch\GitBranch;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
@@ -37,30 +35,25 @@ final class ApplyService {
 	 * @param ApplyResult    $results   Validates the adapter's result.
 	 * @param AuditTrail     $audit     Audit log that records each decision.
 	 * @param Settings       $settings  Settings that turn the adapter of this plugin on.
-	 * @param SensitiveFiles $sensitive Files that the adapter of this plugin writes only when confirmed.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly ApplyPayload $payloads,
 		private readonly ApplyResult $results,
 		private readonly AuditTrail $audit,
-		private readonly Settings $settings,
-		private readonly SensitiveFiles $sensitive
+		private readonly Settings $settings
 	) {}
 
 	/**
 	 * Returns what an apply would change, or fails where the apply would fail.
 	 *
 	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`, `approval?`,
-	 *   `confirm_browser_origin?`.
+	 *   `confirm_browser_origin?`, `confirm_sensitive?`.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-preflight/v1`.
 	 */
 	public function preflight( array $input, Authority $authority ): array {
-		$payload = $this->payloads->build( $input, $authority, OriginRule::Report );
-		$adapter = ApplyAdapters::next( $this->settings );
-		// A commit on a branch changes no file of the running site, so no file needs a confirmation.
-		$confirm = GitBranch::ADAPTER === $adapter ? [] : $this->sensitive->among( $payload );
+		$payload = $this->payloads->build( $input, $authority, ConfirmationRule::Report );
 		return [
 			'success'         => true,
 			'schema'          => 'wp-codebox/artifact-apply-preflight/v1',
@@ -75,8 +68,8 @@ final class ApplyService {
 			'targets'         => $payload['targets'],
 			'approval'        => $payload['approval'],
 			'verification'    => $payload['artifact_verification'],
-			'adapter'         => $adapter,
-			'confirm_files'   => $confirm,
+			'adapter'         => ApplyAdapters::next( $this->settings ),
+			'confirm_files'   => $this->payloads->confirm_files( $payload ),
 			'risks'           => $payload['risks'],
 			'browser_origin'  => $payload['browser_origin'],
 			'payload'         => $this->payloads->printable( $payload ),
@@ -183,7 +176,8 @@ final class ApplyService {
 			 *     @type bool         $target_differs          Whether a target is other code than the run mounted.
 			 *     @type string       $approval                HMAC over manifest, approved files, patch, targets.
 			 *     @type bool         $confirm_sensitive       Whether the files of `risks` with `confirm`, must-use plugins
-			 *                                                 and drop-ins were confirmed as well.
+			 *                                                 and drop-ins were confirmed as well; always true with one of
+			 *                                                 them.
 			 *     @type bool         $browser_origin          Whether a browser uploaded the contents; this host did
 			 *                                                 not see their code run.
 			 *     @type bool         $browser_origin_confirmed Whether a user who may apply changes confirmed that;

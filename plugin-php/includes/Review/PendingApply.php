@@ -27,7 +27,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class PendingApply {
 
-	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256', 'approval', 'confirm_browser_origin' ];
+	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256', 'approval', 'confirm_browser_origin', 'confirm_sensitive' ];
 
 	/**
 	 * Creates the handler with its dependencies.

@@ -126,6 +126,10 @@ final class StageService {
 		if ( $payload['browser_origin_confirmed'] ) {
 			$apply['confirm_browser_origin'] = true;
 		}
+		$confirmed = $this->payloads->confirm_files( $payload );
+		if ( [] !== $confirmed ) {
+			$apply['confirm_sensitive'] = true;
+		}
 		$artifact = $payload['artifact'];
 		$count    = count( $payload['approved_files'] );
 		$summary  = trim( (string) ( $input['summary'] ?? '' ) );
@@ -149,6 +153,7 @@ final class StageService {
 					'test_results'    => $artifact['test_results'] ?? null,
 					'review'          => $artifact['review'] ?? null,
 					'browser_origin'  => $payload['browser_origin'] ? true : null,
+					'confirm_files'   => [] === $confirmed ? null : $confirmed,
 				],
 				static fn( mixed $value ): bool => null !== $value
 			),
