@@ -5,6 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, site, soon, test, toggle } from './harness.mjs';
 
+const CONFIRM = 'I have read these files and confirm them as well.';
+
 const greeting = async () => /<p id="sample-greeting">(.*?)<\/p>/.exec( await ( await fetch( site.url ) ).text() )?.[ 1 ];
 
 export default async function ( browser, admin ) {
@@ -145,21 +147,37 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( ( url ) => url.hash === '#/bundles/' + run );
 	} );
 
-	await test( 'direct: files that take effect for the whole site need a check of their own', async () => {
+	await test( 'direct: files that programs run by themselves are named with the reason, declining writes nothing, and accepting needs a check of its own', async () => {
 		await admin.open();
 		const sensitive = await admin.bundle( 'sensitive' );
 		await admin.open( '#/bundles/' + sensitive.run );
 		await admin.button( 'Choose all' ).click();
-		await admin.button( 'Approve and apply…' ).click();
 		const confirm = dialog.getByRole( 'button', { name: 'Approve and apply' } );
-		await dialog.waitFor();
-		same( true, await confirm.isDisabled(), 'the button without the check' );
+		const ask = async () => {
+			await admin.button( 'Approve and apply…' ).click();
+			await dialog.waitFor();
+			same( true, await confirm.isDisabled(), 'the button without the check' );
+		};
+		const there = () => [ '.user.ini', 'readme.txt' ].map( ( name ) => existsSync( plugin + '/' + name ) );
+		await ask();
+		const named = await dialog.locator( '.wp-codebox-sensitive li' ).allInnerTexts();
+		holds( `only the file that runs by itself is named, with the reason: ${ named }`, 1 === named.length && /sample\/\.user\.ini[\s\S]*The web server or PHP obeys this file in every request to its directory\./.test( named[ 0 ] ) );
+		await dialog.getByRole( 'checkbox' ).check();
+		await dialog.getByRole( 'button', { name: 'Back' } ).click();
+		await soon( 'the focus returns to the button', async () => 'Approve and apply…' === await page.evaluate( () => document.activeElement.textContent ) );
+		await ask();
+		await page.keyboard.press( 'Escape' );
+		await soon( 'Escape closes the dialog', async () => 0 === await dialog.count() );
+		same( [ [ false, false ], 'open', 0 ], [ there(), await state(), await page.locator( '.wp-codebox-result' ).getByText( 'written' ).count() ], 'nothing is applied after both ways to decline' );
+		const history = await admin.ability( 'get-artifact', { artifact_id: sensitive.run } );
+		same( [], history.history, 'no decision is recorded' );
+		await ask();
 		await dialog.getByRole( 'checkbox' ).focus();
 		await page.keyboard.press( 'Enter' );
 		same( [ true, false ], [ await dialog.isVisible(), existsSync( plugin + '/.user.ini' ) ], 'Enter does not confirm' );
 		await admin.accessible( 'the second confirmation' );
 		await admin.picture( 'direct-sensitive' );
-		await dialog.getByLabel( 'I have read these files and confirm them as well.' ).check();
+		await dialog.getByLabel( CONFIRM ).check();
 		same( false, await confirm.isDisabled(), 'the button with the check' );
 		await confirm.click();
 		await page.getByText( '2 files were written.' ).first().waitFor();
@@ -175,6 +193,35 @@ export default async function ( browser, admin ) {
 		rmSync( plugin + '/.user.ini', { force: true } );
 		restored();
 		await admin.unharmed( 'direct apply' );
+	} );
+
+	await test( 'direct: a file that programs run by themselves needs the same check when another plugin applies it', async () => {
+		toggle();
+		await admin.open();
+		const sensitive = await admin.bundle( 'sensitive' );
+		const files = [ '.user.ini', 'readme.txt' ].map( ( name ) => '/wordpress/wp-content/plugins/sample/' + name );
+		const refused = await page.evaluate( async ( input ) => {
+			try {
+				return await window.wpCodebox.api.call( 'apply-approved-artifact', input );
+			} catch ( error ) {
+				return error.code;
+			}
+		}, { artifact_id: sensitive.run, approved_files: files } );
+		same( [ 'wp_codebox_apply_confirmation_missing', false ], [ refused, existsSync( plugin + '/.user.ini' ) ], 'an apply without the confirmation' );
+		await admin.open( '#/bundles/' + sensitive.run );
+		await admin.button( 'Choose all' ).click();
+		await admin.button( 'Approve and apply…' ).click();
+		const confirm = dialog.getByRole( 'button', { name: 'Approve and apply' } );
+		await dialog.waitFor();
+		same( true, await confirm.isDisabled(), 'the button without the check' );
+		await dialog.getByLabel( CONFIRM ).check();
+		await confirm.click();
+		await page.getByText( '2 files were handed to the site.' ).first().waitFor();
+		same( true, existsSync( plugin + '/.user.ini' ), 'the file' );
+		for ( const name of [ '.user.ini', 'readme.txt' ] ) {
+			rmSync( plugin + '/' + name );
+		}
+		await admin.unharmed( 'another plugin applies' );
 	} );
 
 	await test( 'direct: with a git repository the approved change is committed to a branch, and the screen says that the site keeps its files', async () => {

@@ -132,15 +132,20 @@
 		}
 		const name = id( 'confirm' );
 		const box = el( 'input', { type: 'checkbox', id: name, required: true, 'aria-describedby': name + '-files' } );
-		const reason = ( path ) => risks.filter( ( risk ) => path === risk.path && risk.confirm ).flatMap( ( risk ) => [ ' ', data( risk.sentence ) ] );
-		const list = el( 'ul', { id: name + '-files', class: 'ul-disc' }, paths.map( ( path ) => el( 'li', {}, code( path ), reason( path ) ) ) );
+		// A file without a risk runs because of its directory on this site: a must-use plugin or a drop-in.
+		const reasons = ( path ) => {
+			const found = risks.filter( ( risk ) => path === risk.path && risk.confirm ).map( ( risk ) => data( risk.sentence ) );
+			return found.length ? found : [ __( 'WordPress runs files in this directory in every request.', 'codebox' ) ];
+		};
+		const list = el( 'ul', { id: name + '-files', class: 'wp-codebox-named wp-codebox-sensitive' }, paths.map( ( path ) => el( 'li', {}, code( path ), reasons( path ).map( ( reason ) => el( 'div', {}, reason ) ) ) ) );
 		return {
 			box,
 			nodes: [
 				notice(
 					'warning',
-					el( 'p', {}, __( 'WordPress, the web server or tools of this host run or obey these files by themselves:', 'codebox' ) ),
+					el( 'p', {}, el( 'strong', {}, __( 'Programs run or obey these files by themselves, as soon as they are written:', 'codebox' ) ) ),
 					list,
+					el( 'p', {}, __( 'If you do not expect these files, go back and leave them out, or reject the change.', 'codebox' ) ),
 					el( 'p', { class: 'wp-codebox-confirm' }, box, el( 'label', { for: name }, __( 'I have read these files and confirm them as well.', 'codebox' ) ) )
 				),
 			],
