@@ -12,6 +12,7 @@ namespace WPCodebox\Cli;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\PlainText;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -93,7 +94,7 @@ final class ArtifactDecisions extends Command {
 				$answer = $this->services->applies->preflight( ( new Approval( $this->services ) )->input( $args, $flags ), $authority );
 				$this->console->say( sprintf( 'The apply would hand over %d of %d changed files. Nothing was written.', count( $answer['approved_files'] ), count( ArtifactService::changed_files( $answer['artifact'] ) ) ) );
 				foreach ( $answer['risks'] as $risk ) {
-					$this->console->warn( sprintf( '%s %s: %s', $risk['flag'], Console::name( $risk['path'] ), $risk['sentence'] ) );
+					$this->console->warn( sprintf( '%s %s: %s', $risk['flag'], PlainText::file_name( $risk['path'] ), $risk['sentence'] ) );
 				}
 				if ( ! empty( $flags['porcelain'] ) ) {
 					Console::print( (string) $answer['patch_sha256'] );

@@ -11,6 +11,7 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Native\Run;
+use WPCodebox\PlainText;
 use WPCodebox\Run\Cancellation;
 use WPCodebox\Run\GroupHooks;
 
@@ -86,7 +87,7 @@ final class GroupReport {
 			$this->table->print( 'ids' === $format ? array_filter( $rows, static fn( array $row ): bool => isset( $row['run_id'] ) ) : $rows, [ $name, 'status', 'outcome', 'run_id', 'summary' ], 'run_id', $flags );
 		}
 		foreach ( $answer['aggregate']['conflicts'] ?? [] as $conflict ) {
-			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . Console::name( $conflict['path'] ) : '' ) );
+			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . PlainText::file_name( $conflict['path'] ) : '' ) );
 		}
 		$counts = [];
 		foreach ( [ 'completed', 'failed', 'timed_out', 'skipped', 'cancelled' ] as $status ) {

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
+use WPCodebox\PlainText;
+
 defined( 'ABSPATH' ) || exit;
 
 /**
@@ -117,7 +119,7 @@ final class RunReport {
 		$lines   = [ self::row( 'Files', sprintf( '%d changed, +%d -%d', count( $files ), $added, $removed ) ) ];
 		foreach ( $files as $file ) {
 			$count   = empty( $file['binary'] ) && isset( $file['insertions'] ) ? sprintf( '+%d -%d', (int) $file['insertions'], (int) ( $file['deletions'] ?? 0 ) ) : 'not text';
-			$lines[] = self::row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', Console::name( (string) $file['path'] ), $count ) );
+			$lines[] = self::row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', PlainText::file_name( (string) $file['path'] ), $count ) );
 		}
 		return $lines;
 	}

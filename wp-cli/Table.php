@@ -11,6 +11,7 @@ namespace WPCodebox\Cli;
 
 use WP_CLI\Formatter;
 use WPCodebox\Failure;
+use WPCodebox\PlainText;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -85,6 +86,6 @@ final class Table {
 	 * @param string $text  Text of the cell.
 	 */
 	private static function text( string $field, string $text ): string {
-		return in_array( $field, self::NAMES, true ) ? Console::name( $text ) : str_replace( "\n", ' ', Console::plain( $text ) );
+		return in_array( $field, self::NAMES, true ) ? PlainText::file_name( $text ) : str_replace( "\n", ' ', PlainText::of( $text ) );
 	}
 }

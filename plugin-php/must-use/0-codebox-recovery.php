@@ -36,6 +36,10 @@ defined( 'ABSPATH' ) || exit;
 	/** Query parameter of the page that HealthCheck requests to load the site as WP-Cron does. */
 	private const CRON = 'wp_codebox_cron';
 
+	// Control and invisible characters; a copy of PlainText::HIDDEN, which a test compares.
+	private const HIDDEN = '/[\x00-\x08\x0B-\x1F\x7F-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}'
+		. '\x{2028}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]/u';
+
 	/** Answers the link, and watches the requests during a change. */
 	public function run(): void {
 		if ( isset( $_GET[ self::LINK ] ) ) {
@@ -199,7 +203,8 @@ defined( 'ABSPATH' ) || exit;
 		header( "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'" );
 		echo '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Take a change back</title>';
 		echo '<style>body{font:16px/1.5 sans-serif;max-width:34em;margin:4em auto;padding:0 1em}button{font:inherit;padding:.5em 1em}</style></head><body><h1>Take a change back</h1>';
-		echo '<p>' . htmlspecialchars( $text ) . '</p>';
+		// An error message may quote a file name that a guest chose.
+		echo '<p>' . htmlspecialchars( (string) preg_replace( self::HIDDEN, '', $text ) ) . '</p>';
 		// The form is sent to the address of the page, which has the token.
 		echo $button ? '<form method="post"><button>Take the change back</button></form>' : '<p><a href="' . htmlspecialchars( home_url( '/' ) ) . '">Open the site</a></p>';
 		exit( '</body></html>' );

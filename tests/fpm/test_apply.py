@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shlex
 import sqlite3
 import time
@@ -468,6 +469,23 @@ def test_recovery_link_stays_valid_until_it_took_the_change_back(site, mails):
     status, text = post(site, token)
     must(status == 200 and "Every file is as before" in text and read(site) == before, f"{status} {text}")
     must(post(site, token)[0] == 403, "the token was accepted twice")
+
+
+def test_mail_and_page_of_the_recovery_link_show_no_hidden_character_of_a_file_name(site, mails):
+    directory, hidden = "in\u202ec", re.compile("[\u0080-\u009f\u200b\u202e]")
+    run, files = changed(site, f"mkdir '{directory}'; echo text > '{directory}/x\u200b.txt'")
+    must(any(hidden.search(name) for name in files), str(files))
+    apply(site, run, files).expect(200)
+    mail = last_mail(mails)["message"]
+    must(not hidden.search(mail) and "in\\342\\200\\256c/x" in mail, mail)
+    token = mail.split("wp_codebox_recovery=")[1].split()[0]
+    os.chown(path(site, directory), 0, 0)
+    try:
+        status, text = post(site, token)
+        must(status >= 400 and "the link stays valid" in text and ".txt" in text and not hidden.search(text), f"{status} {text!r}")
+    finally:
+        site.give(path(site, directory))
+    must(post(site, token)[0] == 200 and not os.path.exists(path(site, directory)), "control: the change is taken back")
 
 
 def test_recovery_link_works_while_audit_log_and_database_cannot_be_written(site, mails):

@@ -15,6 +15,7 @@ use WPCodebox\Browser\RuntimeInstall;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\PlainText;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -51,7 +52,7 @@ final class BrowserFields {
 		$notice = get_transient( self::NOTICE . get_current_user_id() );
 		if ( is_array( $notice ) ) {
 			delete_transient( self::NOTICE . get_current_user_id() );
-			printf( '<div class="notice notice-%s inline" role="alert"><p>%s</p></div>', esc_attr( (string) $notice['type'] ), esc_html( (string) $notice['text'] ) );
+			printf( '<div class="notice notice-%s inline" role="alert"><p>%s</p></div>', esc_attr( (string) $notice['type'] ), esc_html( PlainText::of( (string) $notice['text'] ) ) );
 		}
 		printf( '<p>%s</p>', esc_html__( 'Users can open a plugin, a theme or a bundle in a WordPress that runs in their own browser. This site serves all files of that WordPress and no other host is contacted, unless wp-config.php names one (see Isolation).', 'codebox' ) );
 		echo '<table class="form-table" role="presentation">';
@@ -175,7 +176,7 @@ final class BrowserFields {
 	private function row( string $label, array $sentences ): void {
 		printf( '<tr><th scope="row">%s</th><td>', esc_html( $label ) );
 		foreach ( $sentences as $sentence ) {
-			printf( '<p>%s</p>', esc_html( $sentence ) );
+			printf( '<p>%s</p>', esc_html( PlainText::of( $sentence ) ) );
 		}
 		echo '</td></tr>';
 	}

@@ -10,11 +10,12 @@ declare(strict_types=1);
 namespace WPCodebox\Admin;
 
 use WPCodebox\Failure;
+use WPCodebox\PlainText;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Builds Site Health results. Tests pass plain text, and this class escapes it for HTML.
+ * Builds Site Health results. Tests pass plain text, and this class removes hidden characters and escapes it for HTML.
  */
 final class HealthResult {
 
@@ -29,7 +30,7 @@ final class HealthResult {
 	 * @return array<string, mixed>
 	 */
 	public static function of( string $test, string $status, string $label, array $found, array $fixes = [] ): array {
-		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $texts ) );
+		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( PlainText::of( $text ) ) . '</p>', $texts ) );
 		return [
 			'label'       => $label,
 			'status'      => $status,

@@ -11,6 +11,7 @@ namespace WPCodebox\Admin;
 
 use WPCodebox\Capabilities;
 use WPCodebox\ExtensionGate;
+use WPCodebox\PlainText;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -76,11 +77,11 @@ final class Notices {
 	 * @param list<string> $fixes    Suggested fixes, one sentence each.
 	 */
 	private function notice( string $kind, string $title, string $sentence, array $fixes ): void {
-		printf( '<div class="notice notice-%s"><p><strong>%s</strong> %s</p>', esc_attr( $kind ), esc_html( $title ), esc_html( $sentence ) );
+		printf( '<div class="notice notice-%s"><p><strong>%s</strong> %s</p>', esc_attr( $kind ), esc_html( $title ), esc_html( PlainText::of( $sentence ) ) );
 		if ( [] !== $fixes ) {
 			echo '<ul class="ul-disc">';
 			foreach ( $fixes as $fix ) {
-				printf( '<li>%s</li>', esc_html( $fix ) );
+				printf( '<li>%s</li>', esc_html( PlainText::of( $fix ) ) );
 			}
 			echo '</ul>';
 		}

@@ -15,6 +15,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\SingleFilePlugins;
+use WPCodebox\PlainText;
 use WPCodebox\Sentence;
 
 use const WPCodebox\VERSION;
@@ -256,9 +257,9 @@ final class BrowserPage {
 	 * @param Failure $failure Failure.
 	 */
 	private function notice( Failure $failure ): void {
-		printf( '<div class="notice notice-error" role="alert"><p>%s</p>', esc_html( $failure->getMessage() ) );
+		printf( '<div class="notice notice-error" role="alert"><p>%s</p>', esc_html( PlainText::of( $failure->getMessage() ) ) );
 		foreach ( $failure->hints as $hint ) {
-			printf( '<p>%s</p>', esc_html( $hint ) );
+			printf( '<p>%s</p>', esc_html( PlainText::of( $hint ) ) );
 		}
 		printf( '<p><code>%s</code></p></div>', esc_html( $failure->error_code ) );
 	}

@@ -14,6 +14,7 @@ use WP_Error;
 use WP_User;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
+use WPCodebox\PlainText;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -73,7 +74,7 @@ final class RecoveryLink {
 			[
 				/* translators: %s: name of the site. */
 				sprintf( __( 'A change was applied to files of %s:', 'codebox' ), self::name() ),
-				implode( "\n", $files ),
+				implode( "\n", array_map( PlainText::file_name( ... ), $files ) ),
 				/* translators: 1: id of the change, 2: id of the run. */
 				sprintf( __( 'Change %1$s of run %2$s.', 'codebox' ), $change, $bundle['run_id'] ),
 				$remark,
@@ -141,7 +142,7 @@ final class RecoveryLink {
 		};
 		add_action( 'wp_mail_failed', $listen );
 		try {
-			$sent = is_string( $address ) && is_email( $address ) && wp_mail( $address, sprintf( $subject, self::name() ), implode( "\n\n", array_filter( $lines ) ) );
+			$sent = is_string( $address ) && is_email( $address ) && wp_mail( $address, sprintf( $subject, self::name() ), implode( "\n\n", array_map( PlainText::of( ... ), array_filter( $lines ) ) ) );
 		} catch ( Throwable $thrown ) {
 			// Called only to write the server's log.
 			Failure::from( $thrown );

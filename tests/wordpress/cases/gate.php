@@ -7,6 +7,7 @@ declare(strict_types=1);
 
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\SiteHealth;
+use WPCodebox\DirectApply\RecoveryLink;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
@@ -50,6 +51,24 @@ return static function ( Harness $t ): void {
 			};
 			$t->as( 'administrator' );
 			$t->contains( 'notice-error', $render( 'plugins' ) );
+			// An error message may quote a text of a guest; without mbstring the notices must work as well.
+			$reason = static fn( string $hidden ): string => "a{$hidden}b <i>";
+			update_site_option( Settings::DIRECT_APPLY, true );
+			update_option(
+				RecoveryLink::UNSENT,
+				[
+					'address' => 'a@example.org',
+					'reason'  => $reason( "\u{202e}\u{200b}\e[2J\u{9b}" ),
+				]
+			);
+			try {
+				$shown = $render( 'plugins' );
+				$t->contains( esc_html( $reason( '[2J' ) ), $shown );
+				$t->same( 0, preg_match( '/[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]/u', $shown ), (string) json_encode( $shown ) );
+			} finally {
+				delete_option( RecoveryLink::UNSENT );
+				update_site_option( Settings::DIRECT_APPLY, false );
+			}
 			$t->same( '', $render( 'edit-post' ) );
 			$t->as( 'editor' );
 			$t->same( '', $render( 'plugins' ) );
