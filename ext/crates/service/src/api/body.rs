@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use tokio::time::timeout;
-use wp_codebox_contracts::{ErrorCode, hex};
+use wp_codebox_contracts::{ErrorCode, hex, parse_json};
 
 /// A request body, parsed from JSON. Unknown members are errors.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for Json<T> {
 /// Parses a document. The error message names an unknown or missing member, but quotes no value: a
 /// value may be a secret.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    parse_json(bytes).map_err(|error| {
         let said = error.to_string();
         let (said, _) = said.rsplit_once(" at line ").unwrap_or((&said, ""));
         let named = ["unknown field", "missing field", "duplicate field"]
@@ -168,8 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn error_for_a_request_body_names_the_unknown_or_missing_member_and_quotes_no_value() {
-        assert!(parse::<Input>(b"{\"ttl\": 1}").is_ok());
+    fn request_body_may_have_whole_numbers_in_any_form_and_an_error_names_its_member_and_quotes_no_value()
+     {
+        for whole in ["1", "1.0", "1e0"] {
+            assert!(parse::<Input>(format!("{{\"ttl\": {whole}}}").as_bytes()).is_ok());
+        }
+        assert!(parse::<Input>(b"{\"ttl\": 1.5}").is_err());
         let said = |body: &str| {
             let problem = parse::<Input>(body.as_bytes()).unwrap_err();
             problem.body().message.clone()
