@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '2654136c198fbe2b121c436e98283fe742a339dce8f656af17ccb70a3a4d8548',
+	'contract_digest' => '6d89e28241a9f13f74c9db7dbde5cef315e61584cb8e19ea7c98640b5bb81cf7',
 ];

@@ -10,6 +10,7 @@ from harness import contents, must, poll_until
 from harness.frames import runs
 from harness.nats import Client, Nats
 from harness.nodes import SMALL, Nodes
+from harness.records import Streams
 
 CANARY = "canary-5c1d7f0e9b2a4c63"
 
@@ -215,6 +216,25 @@ def test_cluster_gc_removes_records_and_stored_inputs_and_results_of_ended_runs_
     must(gone["records"] == 1 and gone["objects"] >= 4 and gone["bytes"] > 1_000_000, json.dumps(gone))
     left = [stored(alone.store, f"CODEBOX_{kind}_team") for kind in "RO"]
     must(left == [0, 0], f"{left}")
+
+
+def test_cluster_gc_keeps_the_objects_of_a_run_whose_record_cannot_be_read(bench, alone):
+    streams = Streams(Client(alone.store))
+    newer, other = (f"run_{number:032x}" for number in (1, 2))
+    kept = {f"task.{'a' * 64}", f"layer.{'b' * 64}", f"result.{newer}.1"}
+    for name in (*kept, f"result.{other}.1"):
+        streams.put(name, b"content")
+    must("seq" in streams.store(f"records.team.{newer}", json.dumps({"protocol": 99, "task": "a" * 64})), "the record was not stored")
+    done = collect(bench, alone, "0s")
+    must(streams.objects() == kept, f"{streams.objects()}: {done}")
+    must((done["objects"], done["unreadable"], done["kept_layers"]) == (1, 1, True), f"{done}")
+    words = ["cluster", "gc", *alone.server(), "--submitter", "team", "--grace", "0s"]
+    must("records cannot be read: 1" in bench.call(*words).expect(0).stdout, "the text does not say it")
+    # Control: without the record, the same command removes them.
+    streams.call("STREAM.PURGE.CODEBOX_R_team", {"filter": f"records.team.{newer}"})
+    done = collect(bench, alone, "0s")
+    must((streams.objects(), done["objects"], done["unreadable"]) == (set(), 3, 0), f"{done}")
+    streams.close()
 
 
 def test_same_idempotency_key_gives_the_same_run_and_is_refused_for_another_task(bench, pair):

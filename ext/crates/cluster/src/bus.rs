@@ -205,8 +205,8 @@ pub enum Pulled {
 pub struct Changed {
     /// The records.
     pub records: Vec<Versioned<Record>>,
-    /// Why this program cannot read some of the records, which are left out.
-    pub unreadable: Vec<BusError>,
+    /// Runs whose records this program cannot read, which are left out, and why.
+    pub unreadable: Vec<(RunKey, BusError)>,
     /// Revision after which the next call goes on.
     pub until: Revision,
     /// Whether there are more changes after `until`.

@@ -4,6 +4,9 @@
 //! the same collector found that no record names it in passes that lie at least the grace period
 //! apart on its own monotonic clock. No host's wall clock counts.
 //!
+//! A record that cannot be read, for example because a newer version wrote it, may name any task and
+//! so any layer. All of them stay while there is such a record, and the results of its run.
+//!
 //! A submission at the same time is safe by the order of its writes (see
 //! [`crate::layers::LayerStore`]). A submission can lose an object in one way: it finds the object
 //! on the server and does not upload it, and the collector, which read the records before the
@@ -63,8 +66,10 @@ pub struct Collected {
     pub waiting: u64,
     /// Number of removed bytes.
     pub bytes: u64,
-    /// Whether layers were left alone because a task could not be read.
+    /// Whether layers were left alone because a task or a record could not be read.
     pub kept_layers: bool,
+    /// Number of runs whose records could not be read. Tasks were left alone if there are some.
+    pub unreadable: usize,
 }
 
 /// Collector of one submitter's objects. It remembers what it saw, so all passes of a process use
@@ -74,6 +79,8 @@ pub struct Collector {
     /// Records that were read so far, and the revision after which the next pass goes on. A record
     /// that was removed meanwhile stays here and keeps its objects.
     records: BTreeMap<RunId, Record>,
+    /// Runs whose last record that was read cannot be understood.
+    unreadable: BTreeSet<RunId>,
     read: Revision,
     unnamed: BTreeMap<String, Instant>,
     /// Layers of the tasks that records name; a task never changes.
@@ -106,9 +113,13 @@ impl Collector {
         loop {
             let changed = changed(self.read)?;
             self.read = changed.until;
-            let rows = changed.records.into_iter();
-            self.records
-                .extend(rows.map(|row| (row.value.key.run.clone(), row.value)));
+            for row in changed.records {
+                let run = row.value.key.run.clone();
+                self.unreadable.remove(&run);
+                self.records.insert(run, row.value);
+            }
+            let unreadable = changed.unreadable.into_iter();
+            self.unreadable.extend(unreadable.map(|(key, _)| key.run));
             if !changed.is_partial {
                 break;
             }
@@ -116,6 +127,7 @@ impl Collector {
         let named = self.named(objects)?;
         let mut report = Collected {
             kept_layers: named.are_layers_unknown,
+            unreadable: self.unreadable.len(),
             ..Collected::default()
         };
         let unnamed: Vec<(String, u64)> = listed
@@ -145,6 +157,11 @@ impl Collector {
     /// Returns the tasks, layers and runs that the records name.
     fn named(&mut self, objects: &dyn Objects) -> Result<Named, CollectError> {
         let mut named = Named::default();
+        if !self.unreadable.is_empty() {
+            (named.are_tasks_unknown, named.are_layers_unknown) = (true, true);
+            let runs = self.unreadable.iter().map(|run| run.as_str().to_owned());
+            named.runs.extend(runs);
+        }
         for record in self.records.values() {
             named.tasks.insert(record.task.clone());
             named.runs.insert(record.key.run.as_str().to_owned());
@@ -178,6 +195,7 @@ struct Named {
     tasks: BTreeSet<Sha256Hex>,
     layers: BTreeSet<Sha256Hex>,
     runs: BTreeSet<String>,
+    are_tasks_unknown: bool,
     are_layers_unknown: bool,
 }
 
@@ -187,7 +205,9 @@ impl Named {
     fn is_unnamed(&self, object: &str) -> bool {
         let digest = |text: &str| Sha256Hex::new(text).ok();
         match object.split_once('.') {
-            Some(("task", rest)) => digest(rest).is_some_and(|of| !self.tasks.contains(&of)),
+            Some(("task", rest)) => {
+                !self.are_tasks_unknown && digest(rest).is_some_and(|of| !self.tasks.contains(&of))
+            }
             Some(("layer", rest)) => {
                 !self.are_layers_unknown
                     && digest(rest).is_some_and(|of| !self.layers.contains(&of))
@@ -411,6 +431,53 @@ mod tests {
         pass(&mut collector, &ended);
         assert!(!pass(&mut collector, &ended).kept_layers);
         assert_eq!(names(&objects), ["later.kind"]);
+    }
+
+    #[test]
+    fn objects_of_a_run_whose_record_cannot_be_read_stay_until_it_can_be_read() {
+        let (objects, task, layer) = stored();
+        let (clock, mut collector) = (Clock::new(), Collector::new());
+        let pass = |collector: &mut Collector, records: &Changes<'_>| {
+            clock.pass(700);
+            collector
+                .pass(&objects, records, GRACE, &|| clock.now())
+                .unwrap()
+        };
+        let none = |after| changed(after, Vec::new());
+        let unreadable = |after| {
+            let problem = BusError::Unreadable {
+                what: "the record".to_owned(),
+                detail: "protocol 99".to_owned(),
+            };
+            let key = record(1, &task, State::Queued).key;
+            Ok(Changed {
+                unreadable: vec![(key, problem)],
+                ..changed(after, Vec::new())?
+            })
+        };
+        let before = names(&objects);
+        pass(&mut collector, &unreadable);
+        let second = pass(&mut collector, &none);
+        assert_eq!((second.unreadable, second.kept_layers), (1, true));
+        // The task of the record is unknown; a result names its run.
+        let other = format!("result.run_{:032x}.1", 2);
+        assert_eq!(second.removed, [other.as_str()]);
+        let left = before.iter().filter(|name| **name != other);
+        assert_eq!(names(&objects), left.cloned().collect::<Vec<_>>());
+        // Control: the same record can be read.
+        let readable = |after| changed(after, vec![record(1, &task, State::Queued)]);
+        pass(&mut collector, &readable);
+        let last = pass(&mut collector, &none);
+        assert_eq!((last.unreadable, last.kept_layers), (0, false));
+        assert_eq!(
+            names(&objects),
+            [
+                "later.kind".to_owned(),
+                format!("layer.{layer}"),
+                format!("result.run_{:032x}.1", 1),
+                format!("task.{task}"),
+            ]
+        );
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Submitter {
         }
         let unreadable = changed.unreadable.into_iter();
         pass.unreadable
-            .extend(unreadable.map(|error| (name.clone(), error)));
+            .extend(unreadable.map(|(_, error)| (name.clone(), error)));
         Ok(())
     }
 

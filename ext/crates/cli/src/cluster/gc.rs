@@ -24,6 +24,7 @@ struct Report {
     bytes: u64,
     waiting: u64,
     kept_layers: bool,
+    unreadable: usize,
 }
 
 pub(super) fn gc(output: &Output, args: &GcArgs) -> Result<(), ErrorBody> {
@@ -39,6 +40,7 @@ pub(super) fn gc(output: &Output, args: &GcArgs) -> Result<(), ErrorBody> {
         "schema": schema_id::CLUSTER_COLLECTION, "success": true,
         "records": report.records, "objects": report.objects, "bytes": report.bytes,
         "waiting": report.waiting, "kept_layers": report.kept_layers,
+        "unreadable": report.unreadable,
     });
     output.answer(&document, &lines(&report));
     Ok(())
@@ -70,9 +72,10 @@ fn collect(
         bytes: 0,
         waiting: 0,
         kept_layers: false,
+        unreadable: 0,
     };
     let first = pass()?;
-    report.kept_layers = first.kept_layers;
+    (report.kept_layers, report.unreadable) = (first.kept_layers, first.unreadable);
     if first.waiting == 0 {
         return Ok(report);
     }
@@ -91,10 +94,12 @@ fn collect(
             waiting,
             bytes,
             kept_layers,
+            unreadable,
         } = pass()?;
         report.objects += removed.len();
         report.bytes += bytes;
-        (report.waiting, report.kept_layers) = (waiting, kept_layers);
+        report.waiting = waiting;
+        (report.kept_layers, report.unreadable) = (kept_layers, unreadable);
         if removed.is_empty() {
             return Ok(report);
         }
@@ -112,7 +117,12 @@ fn lines(report: &Report) -> Vec<String> {
             report.waiting
         ));
     }
-    if report.kept_layers {
+    if report.unreadable > 0 {
+        lines.push(format!(
+            "runs whose records cannot be read: {}; their results, and all tasks and stored inputs (layers), were kept: use the version that wrote them, or remove these records",
+            report.unreadable
+        ));
+    } else if report.kept_layers {
         lines.push(
             "stored inputs (layers) were kept, because a task that may use them cannot be read"
                 .to_owned(),

@@ -206,7 +206,7 @@ pub(super) async fn changed(
         };
         match record(&key, stored) {
             Ok(read) => records.push(read),
-            Err(error) => unreadable.push(error),
+            Err(error) => unreadable.push((key, error)),
         }
     }
     Ok(Changed {

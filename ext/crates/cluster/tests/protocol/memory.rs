@@ -356,7 +356,10 @@ impl Bus for Memory {
             } else {
                 read.max(Revision(last.unwrap_or_default()))
             },
-            unreadable: unreadable.iter().map(|(key, _)| damaged(key)).collect(),
+            unreadable: unreadable
+                .iter()
+                .map(|(key, _)| ((*key).clone(), damaged(key)))
+                .collect(),
             records,
             is_partial,
         })
