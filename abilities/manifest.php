@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6d89e28241a9f13f74c9db7dbde5cef315e61584cb8e19ea7c98640b5bb81cf7',
+	'contract_digest' => '171cba29543908b6211711be7c76ca52c90dce86ad1a9118a1dd70d560b16c14',
 ];
