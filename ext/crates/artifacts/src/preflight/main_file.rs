@@ -61,6 +61,7 @@ mod tests {
             "<?php\n/*\nPlugin Name: A\n*/",
             "<?php /* Plugin Name: A */",
             "<?php\r\n/**\r\n * plugin name: A",
+            "<?php\r/*\rPlugin Name: A\r*/",
         ] {
             assert!(has_plugin_header(head.as_bytes()), "{head}");
         }
