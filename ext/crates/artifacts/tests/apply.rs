@@ -36,11 +36,15 @@ struct Setup {
 }
 
 fn setup(before: &Tree, after: &Tree, renames: RenameMode) -> Setup {
+    setup_with(before, after, |made| made.renames = renames)
+}
+
+fn setup_with(before: &Tree, after: &Tree, with: impl FnOnce(&mut BundleInputs)) -> Setup {
     let host = Host::new();
     let work = scratch();
     let changes = captured(work.path(), before, after, &mut Random(3));
     let mut made = inputs(vec![mount(0, "p0", Some(changes))]);
-    made.renames = renames;
+    with(&mut made);
     let (bundle, written) = host.write(1, &made);
     let target = scratch();
     write_tree(target.path(), before);
@@ -228,6 +232,52 @@ fn preflight_refuses_an_untrusted_signature_or_a_manifest_other_than_the_reviewe
     assert!(setup.run(&request).is_ok());
     request.trusted.known = vec![Host::new().key.public_half().key_id()];
     assert_eq!(setup.code(&request), ErrorCode::ArtifactUntrusted);
+}
+
+#[test]
+fn syntax_check_of_a_run_counts_only_with_a_trusted_signature_and_in_its_known_form() {
+    let recorded = PhpSyntax {
+        schema: PHP_SYNTAX_SCHEMA.to_owned(),
+        php_version: "8.2.1".to_owned(),
+        valid: [sha256(b"2\n")].into(),
+        ..PhpSyntax::default()
+    };
+    let (before, after) = (
+        tree(&[("a.php", file("1\n"))]),
+        tree(&[("a.php", file("2\n"))]),
+    );
+    let with = |document: serde_json::Value| {
+        setup_with(&before, &after, |made| {
+            made.evidence.push(EvidenceDocument {
+                name: PHP_SYNTAX_FILE,
+                key: "phpSyntax",
+                kind: PHP_SYNTAX_KIND,
+                values: vec![document],
+            });
+        })
+    };
+    let document = serde_json::to_value(&recorded).unwrap();
+    let setup = with(document.clone());
+    assert_eq!(setup.run(&setup.all()).unwrap().php_syntax, Some(recorded));
+    // The owner of any other key can write the document.
+    let mut request = setup.all();
+    request.trusted = TrustedKeys::default();
+    request.signatures = SignatureRule::Any;
+    assert_eq!(setup.run(&request).unwrap().php_syntax, None);
+    for (member, value) in [
+        ("schema", "wp-codebox/php-syntax/v2".into()),
+        ("unknown", 1.into()),
+        ("valid", "all".into()),
+    ] {
+        let mut other: serde_json::Value = document.clone();
+        other[member] = value;
+        let setup = with(other);
+        assert_eq!(
+            setup.run(&setup.all()).unwrap().php_syntax,
+            None,
+            "{member}"
+        );
+    }
 }
 
 #[test]
