@@ -207,6 +207,7 @@ enum ErrorCode: string {
 	case GitFailed = 'wp_codebox_git_failed';
 	case FileChangesDisallowed = 'wp_codebox_file_changes_disallowed';
 	case ApplyConfirmationMissing = 'wp_codebox_apply_confirmation_missing';
+	case ApplyChecksUnconfirmed = 'wp_codebox_apply_checks_unconfirmed';
 	case ApplyBrowserOriginUnconfirmed = 'wp_codebox_apply_browser_origin_unconfirmed';
 	case ApplyOwnChange = 'wp_codebox_apply_own_change';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
@@ -341,7 +342,7 @@ enum ErrorCode: string {
 		'wp_codebox_mount_target_overlap' => [ 400, 1 ],
 		'wp_codebox_mount_missing' => [ 400, 1 ],
 		'wp_codebox_limit_invalid' => [ 400, 1 ],
-		'wp_codebox_agent_missing' => [ 400, 1 ],
+		'wp_codebox_agent_missing' => [ 400, 2 ],
 		'wp_codebox_agent_program_missing' => [ 400, 125 ],
 		'wp_codebox_model_missing' => [ 400, 1 ],
 		'wp_codebox_model_invalid' => [ 400, 1 ],
@@ -516,6 +517,7 @@ enum ErrorCode: string {
 		'wp_codebox_git_failed' => [ 500, 1 ],
 		'wp_codebox_file_changes_disallowed' => [ 403, 126 ],
 		'wp_codebox_apply_confirmation_missing' => [ 403, 126 ],
+		'wp_codebox_apply_checks_unconfirmed' => [ 403, 126 ],
 		'wp_codebox_apply_browser_origin_unconfirmed' => [ 403, 126 ],
 		'wp_codebox_apply_own_change' => [ 403, 126 ],
 		'wp_codebox_apply_adapter_missing' => [ 501, 1 ],

@@ -346,6 +346,12 @@ def apply_conflict(w):
     return w.apply(run, source)
 
 
+def apply_of_a_failed_run(w):
+    source = w.source()
+    run = w.agent("echo x >> plugin.php; exit 1", source=source).expect(1).result["run_id"]
+    return w.apply(run, source)
+
+
 def apply_failed(w):
     run, source, _ = w.changed()
     return w.apply(run, source, prefix=w.namespace(f"mount --bind {source} {source} && mount -o remount,bind,ro {source}"))
@@ -413,6 +419,8 @@ FAILED = {
     "wp_codebox_apply_conflict": Case("lib/a.txt", "run again on the current files", apply_conflict),
     "wp_codebox_apply_syntax_invalid": Case(
         '"plugin.php" is not valid PHP', "apply only the other files", lambda w: w.apply(*w.changed("echo 'function (' >> plugin.php")[:2])),
+    "wp_codebox_apply_checks_unconfirmed": Case(
+        "did not succeed", "--despite-failed-checks", apply_of_a_failed_run),
     "wp_codebox_apply_failed": Case("create a directory in the target", "remount the file system", apply_failed),
     "wp_codebox_apply_undone": Case("apply_", "name an older change", apply_undone),
     "wp_codebox_apply_target_mismatch": Case("not this directory", "name the directory to change with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),

@@ -289,6 +289,18 @@ impl Output {
         }
     }
 
+    /// Asks a question with the answers yes and no; no is the default. Returns `false` without
+    /// asking if standard input or standard error is not a terminal, or for JSON.
+    pub(crate) fn agreed(self, question: &str) -> bool {
+        if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return false;
+        }
+        self.note(&format!("{question} [y/N]"));
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
     /// Prints one message on standard error.
     pub(crate) fn note(self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", plain_paragraph(text));

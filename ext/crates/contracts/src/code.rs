@@ -84,7 +84,7 @@ codes! {
     /// A limit is outside its range.
     LimitInvalid = "wp_codebox_limit_invalid", InvalidInput, 400, 1;
     /// No agent was given and none is configured.
-    AgentMissing = "wp_codebox_agent_missing", InvalidInput, 400, 1;
+    AgentMissing = "wp_codebox_agent_missing", InvalidInput, 400, 2;
     /// The agent's program does not exist in the guest.
     AgentProgramMissing = "wp_codebox_agent_program_missing", InvalidInput, 400, 125;
     /// No model was given and none is configured.
@@ -454,6 +454,9 @@ codes! {
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
     /// The change has files that need a second confirmation, and the approver did not give it.
     ApplyConfirmationMissing = "wp_codebox_apply_confirmation_missing", Denied, 403, 126;
+    /// The run of the change did not succeed, e.g. because a check failed, and the user did not
+    /// confirm that.
+    ApplyChecksUnconfirmed = "wp_codebox_apply_checks_unconfirmed", Denied, 403, 126;
     /// A browser uploaded the contents of the bundle, and the approver did not confirm that.
     ApplyBrowserOriginUnconfirmed = "wp_codebox_apply_browser_origin_unconfirmed", Denied, 403, 126;
     /// The user who asked for the change may not approve it on this site.
@@ -774,7 +777,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<ErrorCode>(&json).unwrap(), *code);
             assert!((400..600).contains(&code.http_status()), "{code}");
             assert!(
-                [1, 3, 124, 125, 126, 130].contains(&code.exit_status()),
+                [1, 2, 3, 124, 125, 126, 130].contains(&code.exit_status()),
                 "{code}"
             );
         }

@@ -2,7 +2,7 @@
 
 use super::args::{ApplyArgs, UndoArgs};
 use super::diff::show_risk;
-use super::history::{History, Wanted, directory};
+use super::history::{History, PURPOSE, Wanted, directory, note_change};
 use crate::applying::{self, Approved, SensitiveRule};
 use crate::output::{Output, name};
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_apply::{AppliedChange, Journal, Listed, UndoReport};
 use wp_codebox_artifacts::PreflightRequest;
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, Outcome, schema_id};
 use wp_codebox_runtime::{FoundRun, now_rfc3339};
 
 /// Opens this user's journal of applied changes for the site of the history. Interrupted
@@ -45,11 +45,11 @@ pub(crate) fn apply(output: &Output, args: &ApplyArgs) -> ExitCode {
             for file in &change.files {
                 output.line(&format!("applied {}", name(file)));
             }
-            output.note(&format!(
-                "{} file(s) in {}",
-                change.files.len(),
-                change.targets.join(", ")
-            ));
+            let files = match change.files.len() {
+                1 => "1 file".to_owned(),
+                count => format!("{count} files"),
+            };
+            output.note(&format!("{files} in {}", change.targets.join(", ")));
             output.note("Next: wp-codebox undo takes this back");
             ExitCode::SUCCESS
         }
@@ -97,6 +97,7 @@ fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange)
             .hint("name an earlier run: wp-codebox log lists the runs of this directory"));
     }
     let approved = chosen(&changed, &args.files)?;
+    succeeded(output, &history, &run, args)?;
     let targets = targets(&changed, &approved, directories, args.to.as_deref())?;
     let known = |error| applied_before(error, &journal, &run, &targets);
     let change = applying::apply(
@@ -119,6 +120,41 @@ fn applied(output: Output, args: &ApplyArgs) -> Result<(FoundRun, AppliedChange)
     )
     .map_err(known)?;
     Ok((run, change))
+}
+
+/// Fails if the run of the change did not succeed and the user does not want its change anyway.
+fn succeeded(
+    output: Output,
+    history: &History,
+    run: &FoundRun,
+    args: &ApplyArgs,
+) -> Result<(), ErrorBody> {
+    let view = match history.view(run) {
+        // A bundle without a run of this host.
+        Err(error) if error.code == ErrorCode::RunNotFound => return Ok(()),
+        viewed => viewed?,
+    };
+    if args.of.run.is_some() {
+        note_change(output, run, &view.created_at, view.summary.as_deref());
+    }
+    // The site of `wp-codebox up` normally ends by being cancelled.
+    let of_site = view.provenance.contains_key(PURPOSE.0);
+    let ended_well = match view.outcome {
+        Some(Outcome::Cancelled) if of_site => true,
+        Some(outcome) => outcome.is_success(),
+        None => false,
+    };
+    if ended_well
+        || args.despite_failed_checks
+        || output.agreed("This run did not succeed. Apply its change anyway?")
+    {
+        return Ok(());
+    }
+    let summary = view.summary.unwrap_or_default();
+    let message = format!("the run of this change did not succeed: {summary}");
+    Err(ErrorBody::new(ErrorCode::ApplyChecksUnconfirmed, message)
+        .hint("look at it with wp-codebox diff; wp-codebox again continues it")
+        .hint("--despite-failed-checks applies the change as it is"))
 }
 
 /// Adds a hint to a conflict error if the change of this run was applied to one of the directories

@@ -69,8 +69,8 @@ Examples:
   wp-codebox apply --file src/form.php --file tests/test-form.php
   wp-codebox apply 4f2a --to ../other-checkout
 
-Exit status: 0 applied, 1 nothing was applied, 126 a file needs a confirmation, 125 the state \
-directory cannot be used.")]
+Exit status: 0 applied, 1 nothing was applied, 126 a failed run or a file needs a confirmation, \
+125 the state directory cannot be used.")]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub of: OfRunArgs,
@@ -83,6 +83,9 @@ pub(crate) struct ApplyArgs {
     /// Apply contents that a browser uploaded; this host did not see their code run.
     #[arg(long)]
     pub confirm_browser_origin: bool,
+    /// Apply the change although its run or one of its checks failed.
+    #[arg(long)]
+    pub despite_failed_checks: bool,
     /// Apply also files that programs run or obey by themselves, such as must-use plugins, .htaccess
     /// and parts of a git repository; `wp-codebox diff` lists them.
     #[arg(long)]

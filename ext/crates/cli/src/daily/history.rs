@@ -194,8 +194,17 @@ fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usiz
         1 => "; one later run failed without a change".to_owned(),
         count => format!("; {count} later runs failed without a change"),
     };
-    let of = format!("change of {}, of {}", run.run_id, record.created_at);
-    output.note(&format!("{of}{later}"));
+    let summary = record.summary.as_deref().unwrap_or_default();
+    let summary = format!("{summary}{later}");
+    note_change(output, run, &record.created_at, Some(&summary));
+}
+
+/// Prints whose change a command uses and how that run ended.
+pub(super) fn note_change(output: Output, run: &FoundRun, date: &str, summary: Option<&str>) {
+    if !output.is_json() {
+        let summary = summary.unwrap_or("still running");
+        output.note(&format!("change of {}, of {date}: {summary}", run.run_id));
+    }
 }
 
 /// Returns the real path of the project that contains the current directory. Without a project,
