@@ -7,9 +7,11 @@
 use crate::ini::Settings;
 use crate::share;
 use serde_json::{Map, Value};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, TaskSpec};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, StagedFile, TaskSpec,
+};
 use wp_codebox_control::new_run_id;
-use wp_codebox_policy::{CheckedBy, check_request, read_task};
+use wp_codebox_policy::{CheckedBy, HostPrograms, check_request, command_words, read_task};
 use wp_codebox_recipe::task_seeds;
 
 /// Why a request is validated, which decides whether it must contain something to execute.
@@ -67,14 +69,23 @@ fn check_seeds(task: &TaskSpec, stage: Stage) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-/// Splits a command line as a POSIX shell does, without expansion.
+/// Splits a command line as a POSIX shell does; refuses syntax that only a shell understands.
 pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
-    shell_words::split(line).map_err(|_| {
-        ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "the command line has a quote that is not closed, or ends with a backslash; correct it",
-        )
-    })
+    command_words(line).map_err(|e| e.body())
+}
+
+/// Replaces the host files that command lines name by guest paths, and lists these files.
+pub(crate) fn stage_commands(
+    lines: &[String],
+) -> Result<(Vec<String>, Vec<StagedFile>), ErrorBody> {
+    let real = |path: &str| {
+        let real = std::path::Path::new(path).canonicalize().ok()?;
+        real.is_file().then(|| real.to_str().map(str::to_owned))?
+    };
+    let mut programs = HostPrograms::default();
+    let lines = lines.iter().map(|line| programs.rewrite(line, &[], &real));
+    let lines = lines.collect::<Result<_, _>>().map_err(|e| e.body())?;
+    Ok((lines, programs.into_files()))
 }
 
 fn paths(task: &mut TaskSpec, settings: &Settings) -> Result<RunPaths, ErrorBody> {

@@ -453,10 +453,22 @@ final class Run
     /**
      * Splits a command line like a POSIX shell would, without expansion.
      *
-     * @throws InvalidInputException `wp_codebox_input_invalid` for an open quote.
+     * @throws InvalidInputException `wp_codebox_input_invalid` for an open quote, and for unquoted
+     *                               syntax that only a shell understands.
      * @return list<string>
      */
     public static function splitCommand(#[\SensitiveParameter] string $line): array {}
+
+    /**
+     * Replaces the host files that command lines name by their absolute paths by guest paths, and
+     * lists these files for `staged_files`. Only for command lines of the operator.
+     *
+     * @param list<string> $lines
+     * @throws InvalidInputException As `splitCommand()`.
+     * @throws DeniedException `wp_codebox_mount_denied` for a file that looks like a secret.
+     * @return array{lines: list<string>, files: list<array{source: string, target: string}>}
+     */
+    public static function stageCommands(#[\SensitiveParameter] array $lines): array {}
 
     /** Returns the run id: `run_` and 32 hex digits. */
     public function id(): string {}

@@ -3,8 +3,8 @@
  * Guest program of the command `inspect-mounted-inputs`.
  *
  * Reads a JSON list of {target, source, mode} on standard input and prints, as JSON, the files at each
- * target: {command, mounts: [{target, source, mode, exists, entries, entryCount}]}. The source is the guest
- * path at which programs edit the mount, because no path of the host enters the guest. Lists at most 1,000
+ * target: {command, mounts: [{target, source, mode, exists, entries, entryCount}]}. The source is the
+ * target, because no path of the host enters the guest. Lists at most 1,000
  * names per mount. A name that is not UTF-8 is printed with the replacement character.
  *
  * @package WPCodebox

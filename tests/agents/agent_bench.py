@@ -51,6 +51,11 @@ class AgentBench(Bench):
         return ["--model", "scripted-1", "--model-url", self.server.base(name, api=api), "--model-api", api,
                 "--model-key-env", "OPENAI_API_KEY"]
 
+    def in_project(self, directory, goal, *arguments):
+        """Runs `wp-codebox GOAL` in a directory, with the key in its environment."""
+        environment = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": self.key}
+        return self.headline(directory, goal, "--agents-dir", self.agents, *arguments, environment=environment)
+
     def ask(self, *arguments, agents=None):
         """Runs `wp-codebox run` with the key in its environment and the agents directory `agents`."""
         environment = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": self.key}

@@ -41,7 +41,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
     bench.install(name)
     source = bench.plugin()
     session = bench.script(step)
-    answer = bench.ask("--mount", f"{source}:/wordpress/wp-content/plugins/sums", "--goal", GOAL, "--agent", name,
+    answer = bench.in_project(source, GOAL, "--agent", name,
                        "--check", "grep -q '$a + $b' plugin.php", "--timeout", "180s", "--memory", "4G", *bench.model(session, api)).expect(0)
     result = answer.result
     must(result["outcome"] == "succeeded", f"{result['outcome']}: {result['summary']}\n{answer}")

@@ -92,7 +92,7 @@ PLUGIN_STEPS = [
     state("file of another plugin is not this plugin", {"slug": "no-such", "file": MAIN}, target__installed=False),
     state("path names the main file", {"path": f"{PLUGINS}/{MAIN}"}, target__plugin=MAIN),
     state("path relative to the site names the plugin", {"path": "wp-content/plugins/commands-plugin"}, target__plugin=MAIN),
-    state("path of the workspace names the mounted plugin", {"path": "/workspace/commands-plugin"}, target__plugin=MAIN),
+    state("path of the link below /workspace names the mounted plugin", {"path": "/workspace/commands-plugin"}, target__plugin=MAIN),
     Step(STATE, {"path": "/etc/passwd"}, public("wordpress-plugin-state/v1", STATE, status="error"), fails=INVALID, says="below /wordpress/wp-content/plugins", name="a path outside the plugins directory is refused"),
     Step(STATE, {"action": "activate", "plugin": "no-such"}, public("wordpress-plugin-state/v1", STATE, errors__0__code="plugin-missing"), fails="plugin-missing", name="activation of a missing plugin lists the error"),
     state("deactivate lists the active plugins before and after", {"action": "deactivate", "file": MAIN}, activePluginsBefore=[MAIN], activePluginsAfter=[]),
@@ -132,7 +132,7 @@ PHP_STEPS = [
     Step("command-agent-run", {"command": WP, "args-json": ["command=option get blogname"], "session-id": "s", "parse-json": "no"}, public("command-agent-run/v1", "command-agent-run", status="ok", target__command=WP, exitCode=0, stdout="Codebox\n", sessionId="s"), name="command-agent-run executes a command of the registry"),
     Step("command-agent-run", {"command": PHP, "args-json": ["code=echo json_encode(['a' => 1]);"], "parse-json": "1"}, public("command-agent-run/v1", "command-agent-run", result__a=1), name="parse-json returns the output of the target"),
     Step("command-agent-run", {"command": WP, "args-json": ["command=no-such"]}, lambda row: public("command-agent-run/v1", "command-agent-run", status="error", exitCode=1)(json.loads(row["stdout"])), fails="wp_codebox_run_failed", name="a failed target fails command-agent-run"),
-    Step("inspect-mounted-inputs", {}, lambda d: equal((d["mounts"][0]["target"], d["mounts"][0]["source"], d["mounts"][0]["exists"]), (PLUGIN, "/workspace/commands-plugin", True))),
+    Step("inspect-mounted-inputs", {}, lambda d: equal((d["mounts"][0]["target"], d["mounts"][0]["source"], d["mounts"][0]["exists"]), (PLUGIN, PLUGIN, True))),
 ]
 
 SUM = {"name": "commands/add", "input": {"a": 2, "b": 3}}

@@ -38,3 +38,23 @@ def developer(environment, origin):
     with temporary_user(uid, (2_100_000_000, 4096), tables) as prefix:
         yield Developer(environment["CODEBOX"], home, uid, prefix, origin)
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def project(developer):
+    made = []
+
+    def make(name, files):
+        root = os.path.join(developer.home, name)
+        for path, text in files.items():
+            path = os.path.join(root, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        developer.own(root)
+        made.append(root)
+        return root
+
+    yield make
+    for root in made:
+        shutil.rmtree(root)

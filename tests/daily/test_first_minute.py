@@ -184,19 +184,6 @@ def test_commands_that_start_no_guest_need_no_wordpress(developer):
     must("wordpress install" in refused.stderr or "--wordpress" in refused.stderr, refused.stderr)
 
 
-def test_failed_plugin_activation_names_the_missing_file_and_option_no_activate_skips_the_activation(developer):
-    developer.write("hello.php", PLUGIN + "require __DIR__ . '/vendor/autoload.php';\n")
-    for words in (["wp", "--json", "option", "get", "home"], [*GOAL, "--json"]):
-        error = json.loads(developer.call(*words, check=None).stdout)["error"]
-        must(error["code"] == "wp_codebox_run_failed" and "`wp plugin activate hello" in error["message"], str(error))
-        must(error["hints"][-2:] == ["vendor/autoload.php is missing: run composer install", "--no-activate starts the sandbox without the activation"], str(error))
-    active = developer.call("wp", "--no-activate", "plugin", "list", "--status=active", "--field=name")
-    must("hello" not in active.stdout.split(), active.stdout)
-    developer.call(*GOAL, "--no-activate")
-    must("+function hello_text() { return 'hello'; }" in developer.call("diff").stdout, "no change")
-    developer.write("hello.php", PLUGIN)
-
-
 def test_guest_program_starts_in_the_guest_path_of_the_callers_directory(developer):
     below = os.path.join(developer.plugin, "lib")
     os.makedirs(below)

@@ -94,8 +94,8 @@ class Bench:
         return ["--wordpress", e["CODEBOX_WORDPRESS"], "--state", state or self.state, "--share", e["CODEBOX_SHARE"],
                 "--launcher", e["CODEBOX_LAUNCH"], "--php", e["CODEBOX_PHP"]]
 
-    def start(self, arguments, environment=None):
-        return subprocess.Popen([self.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL,
+    def start(self, arguments, environment=None, directory=None):
+        return subprocess.Popen([self.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, cwd=directory,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=environment if environment is not None else {"PATH": "/usr/bin:/bin"})
 
@@ -110,6 +110,11 @@ class Bench:
 
     def call(self, *arguments, environment=None):
         return self.finish(arguments, self.start(arguments, environment))
+
+    def headline(self, directory, goal, *arguments, environment=None):
+        """Runs `wp-codebox GOAL` in a directory."""
+        arguments = [goal, *self.paths(), "--site", self.site, "--json", *arguments]
+        return self.finish(arguments, self.start(arguments, environment, directory))
 
     def without_wordpress(self):
         """Returns an environment without a cached WordPress and with no server to install one from."""

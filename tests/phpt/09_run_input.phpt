@@ -160,9 +160,13 @@ caught( static fn() => Run::validate( ...request( '' ) ), 'validate' );
 caught( static fn() => Run::validate( ...request( 'g', [ 'code' => 1 ] ) ), 'validate' );
 
 // Command lines.
-echo json_encode( Run::splitCommand( "php 'a b' \"c\" d\\ e \$HOME *" ) ), "\n";
+echo json_encode( Run::splitCommand( "php 'a b' \"c\" d\\ e '\$HOME' *" ) ), "\n";
 echo json_encode( Run::splitCommand( '' ) ), "\n";
 caught( static fn() => Run::splitCommand( "a 'b" ), 'split' );
+caught( static fn() => Run::splitCommand( "a \$HOME" ), 'split' );
+echo json_encode( Run::stageCommands( [ 'php ' . __FILE__ . ' x', 'phpcs .', __FILE__, '/usr/bin/php a' ] )['lines'] ), "\n";
+echo json_encode( array_column( Run::stageCommands( [ 'php ' . __FILE__ ] )['files'], 'source' ) === [ realpath( __FILE__ ) ] ), "\n";
+caught( static fn() => Run::stageCommands( [ 'a; b' ] ), 'stage' );
 caught( static fn() => Run::splitCommand( "\xff" ), 'split' );
 ?>
 --EXPECT--
@@ -357,4 +361,8 @@ validate: InvalidInputException wp_codebox_raw_code_forbidden
 ["php","a b","c","d e","$HOME","*"]
 []
 split: InvalidInputException wp_codebox_input_invalid
+split: InvalidInputException wp_codebox_input_invalid
+["php \/run\/codebox\/staged\/0-09_run_input.php x","phpcs .","\/run\/codebox\/staged\/0-09_run_input.php","\/usr\/bin\/php a"]
+true
+stage: InvalidInputException wp_codebox_input_invalid
 split: InvalidInputException wp_codebox_input_invalid

@@ -81,6 +81,14 @@ impl Run {
         guard(|| Ok(Answer(json!(request::split_command(line.utf8("line")?)?))))
     }
 
+    /// Replaces the host files that command lines name by guest paths, and lists these files.
+    pub(crate) fn stage_commands(lines: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let (lines, files) = request::stage_commands(&lines.texts("lines")?)?;
+            Ok(Answer(json!({"lines": lines, "files": files})))
+        })
+    }
+
     /// Returns the run's id.
     pub(crate) fn id(&self) -> PhpResult<String> {
         guard(|| Ok(self.session()?.run_id().to_string()))

@@ -137,7 +137,7 @@
 			case 'command_succeeded':
 				return __( 'The command succeeded', 'codebox' );
 			case 'no_change':
-				return __( 'The agent succeeded and changed nothing', 'codebox' );
+				return __( 'The agent succeeded and changed no file', 'codebox' );
 			case 'partial':
 				return __( 'The work is partial', 'codebox' );
 			case 'blocked':

@@ -71,6 +71,18 @@ final class MountPlan {
 	}
 
 	/**
+	 * Returns the mounted plugins and themes of this site, in the form in which the extension takes them. The
+	 * guest activates them; one that cannot be activated does not end the run.
+	 *
+	 * @param list<array<string, mixed>> $rows Mount rows.
+	 * @return array{activate?: list<array{kind: string, name: string}>}
+	 */
+	public function activations( array $rows ): array {
+		$found = array_values( array_filter( array_map( fn( array $row ): ?array => $this->code->activation_of( (string) ( $row['target'] ?? '' ) ), $rows ) ) );
+		return [] === $found ? [] : [ 'activate' => $found ];
+	}
+
+	/**
 	 * Adds `metadata.origin`, the identity of the source code on this site. An apply compares it with its
 	 * target, so a value that the caller sent is dropped.
 	 *

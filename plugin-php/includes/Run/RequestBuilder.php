@@ -112,6 +112,7 @@ final class RequestBuilder {
 
 		$host                  += $this->earlier->field( $input, $authority );
 		$host['mounts']         = $this->mounts->rows( $input );
+		$host                  += [] === $commands ? $this->mounts->activations( $host['mounts'] ) : [];
 		$host                  += $this->components->fields( $input, $host['mounts'], $authority );
 		$host['resolved_agent'] = $this->agents->resolve( $input );
 		if ( ! empty( $host['resolved_agent']['env'] ) ) {

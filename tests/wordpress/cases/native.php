@@ -111,6 +111,39 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_git_unavailable', 400, $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'git' => 'history', 'agent_command' => 'true' ] ) );
 		}
 	);
+	$t->test(
+		'a plugin that does not work is repaired by the first command, which says what is wrong with it',
+		static function () use ( $t ): void {
+			$head   = "<?php\n/*\nPlugin Name: Broken\n%s*/\n";
+			$plain  = sprintf( $head, '' );
+			$broken = [
+				$plain . "function broken( {\n"                                => 'syntax error',
+				$plain . "no_such_function();\n"                               => 'Call to undefined function no_such_function()',
+				$plain . "register_activation_hook( __FILE__, static fn() => throw new Exception( 'not ready' ) );\n" => 'not ready in broken.php:5',
+				$plain . "register_activation_hook( __FILE__, static function () { die( 'no licence' ); } );\n" => 'PHP ended with exit code 0: no licence',
+				$plain . "require __DIR__ . '/vendor/autoload.php';\n"         => 'run composer install',
+				sprintf( $head, "Requires Plugins: shop\n" )                   => 'mount the required plugins too',
+				sprintf( $head, "Requires PHP: 99.0\n" )                       => 'choose another PHP program',
+				$plain . "while ( true ) {}\n"                                 => 'Maximum execution time of 15 seconds exceeded',
+				$plain . "\$a = [];\nwhile ( true ) { \$a[] = str_repeat( 'x', 1 << 20 ); }\n" => 'Allowed memory size of 268435456 bytes exhausted',
+				$plain . "echo 'debug';\n"                                     => '',
+				$plain . "add_action( 'init', static function () { die( 'stop' ); } );\n" => '',
+			];
+			$place  = WP_PLUGIN_DIR . '/broken';
+			mkdir( $place );
+			file_put_contents( $place . '/fixed.txt', $plain . "function broken_ok() {}\n" );
+			foreach ( $broken as $code => $why ) {
+				file_put_contents( $place . '/broken.php', $code );
+				[ $status, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Repair it', '--plugin=broken', '--agent-command=cp fixed.txt broken.php', '--check=wp plugin is-active broken' ] );
+				$t->same( 0, $status, "$code\n$err" );
+				$t->same( '' !== $why, str_contains( $err, 'the plugin broken/broken.php cannot be activated: ' ), "$code\n$err" );
+				$t->contains( $why, $err );
+				$t->same( '' !== $why, str_contains( $err, 'with the change, the plugin broken/broken.php can be activated' ), "$code\n$err" );
+			}
+			array_map( 'unlink', (array) glob( $place . '/*' ) );
+			rmdir( $place );
+		}
+	);
 	$agent = 'php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php ';
 	$fresh = static function (): void {
 		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {

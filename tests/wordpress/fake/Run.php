@@ -151,6 +151,31 @@ final class Run {
 		return array_map( static fn( string $word ): string => (string) preg_replace_callback( '/\'([^\']*)\'|"([^"]*)"|\\\\(.)/', static fn( array $part ): string => implode( '', array_slice( $part, 1 ) ), $word ), $found[0] );
 	}
 
+	public static function stageCommands( array $lines ): array {
+		$files = [];
+		$word  = static function ( string $word ) use ( &$files ): string {
+			if ( ! str_starts_with( $word, '/' ) || 1 === preg_match( '#^/(usr|bin|workspace|wordpress)/#', $word ) || ! is_file( $word ) ) {
+				return $word;
+			}
+			if ( 1 === preg_match( '#(^|/)(\.[^/]*|id_[^/]*|wp-config[^/]*\.php|[^/]*\.(pem|key))$|/\.ssh/#i', $word ) ) {
+				throw Exception::make( 'wp_codebox_mount_denied', 'the path of the file ' . basename( $word ) . ' looks like that of a secret, so the file is not put into the sandbox; leave it out of the command line, or name another file' );
+			}
+			$real            = (string) realpath( $word );
+			$files[ $real ] ??= '/run/codebox/staged/' . count( $files ) . '-' . preg_replace( '/[^A-Za-z0-9._-]/', '_', basename( $word ) );
+			return $files[ $real ];
+		};
+		$quote = static fn( string $word ): string => 1 === preg_match( '#^[A-Za-z0-9_./:=@%+,-]+$#', $word ) ? $word : "'" . str_replace( "'", "'\\''", $word ) . "'";
+		foreach ( $lines as &$line ) {
+			$words   = self::splitCommand( $line );
+			$changed = array_map( $word, $words );
+			$line    = $changed === $words ? $line : implode( ' ', array_map( $quote, $changed ) );
+		}
+		return [
+			'lines' => $lines,
+			'files' => array_map( static fn( string $source, string $target ): array => compact( 'source', 'target' ), array_keys( $files ), array_values( $files ) ),
+		];
+	}
+
 	public function id(): string {
 		return $this->id;
 	}

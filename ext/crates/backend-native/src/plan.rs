@@ -169,7 +169,8 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         let below = path(STAGED)?.contains(&target) || mountable(target.as_str());
         let free = paths
             .iter()
-            .all(|m| !m.workspace.contains(&target) && !target.contains(&m.workspace));
+            .flat_map(|m| std::iter::once(&m.target).chain(&m.link))
+            .all(|at| !at.contains(&target) && !target.contains(at));
         if !below || !free || matches!(target.as_str(), STAGED | "/workspace" | MUST_USE) {
             return Err(PlanError::Staged { target });
         }
@@ -400,24 +401,15 @@ fn mounted(
                 "the index of the mount is reserved for wp-content",
             ));
         }
-        let workspace = paths.workspace.clone();
-        builder.overlay(mount.lowers.clone(), workspace, Some(mount.index));
+        let target = paths.target.clone();
+        builder.overlay(mount.lowers.clone(), target, Some(mount.index));
     } else {
-        builder.merged(&mount.lowers, paths.workspace.clone());
+        builder.merged(&mount.lowers, paths.target.clone());
     }
-    if paths.target != paths.workspace {
-        if writable {
-            builder.writable.push(paths.target.clone());
-        }
-        builder.mounts.push(LaunchMount::Bind {
-            source: BindSource::Guest {
-                path: paths.workspace.clone(),
-            },
-            target: paths.target.clone(),
-            writable,
-        });
+    match &paths.link {
+        Some(link) => builder.link(link.as_str(), paths.target.as_str()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::schema_id;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_supervisor::preset;
 
 /// Arguments of `agents`.
@@ -86,6 +86,43 @@ pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {
         output.note("wp-codebox agents NAME prints how to install one");
     }
     ExitCode::SUCCESS
+}
+
+/// Returns the error for a goal without an agent: the ways to choose one, with the agents that are
+/// installed and the variables with API keys that are set.
+pub(crate) fn missing(settings: &Settings) -> ErrorBody {
+    let installed = preset::names(&settings.share_dir)
+        .into_iter()
+        .filter(|name| {
+            let row = row(&settings.share_dir, settings.agents_dir.as_deref(), name);
+            row["installed"] == true
+        });
+    let installed = listed(installed, "none is installed; `wp-codebox agents` says how");
+    let keys = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    let keys = keys.filter_map(|(name, _)| name.into_string().ok());
+    let keys = keys.filter(|name| name.ends_with("_API_KEY"));
+    let keys = listed(keys, "no variable …_API_KEY is set here");
+    ErrorBody::new(
+        ErrorCode::AgentMissing,
+        "no agent was chosen to work on the goal; add one of these:",
+    )
+    .hint("--agent-command 'php agent.php'   a program")
+    .hint(format!("--agent NAME   an installed agent ({installed})"))
+    .hint(
+        "--model NAME --model-url URL --model-key-env VARIABLE   the built-in agent with a model,",
+    )
+    .hint(format!(
+        "  also needed by --agent; VARIABLE has the key ({keys})"
+    ))
+}
+
+fn listed(names: impl Iterator<Item = String>, none: &str) -> String {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    match names.is_empty() {
+        true => none.to_owned(),
+        false => names.join(", "),
+    }
 }
 
 fn row(share: &Path, agents_dir: Option<&Path>, name: &str) -> Value {

@@ -1,12 +1,12 @@
 //! Mounts of a guest: arguments `--mount`, and the project around the current directory.
 
-use super::activation;
+use super::activation::Activate;
 use super::guest_args::{GitMode, GuestArgs};
 use super::output::Output;
 use super::project::{self, Project};
 use super::request::{absolute, text};
 use std::path::Path;
-use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest};
+use wp_codebox_contracts::{Activation, ErrorBody, ErrorCode, MountAccess, MountRequest};
 
 /// Value of `--check` that is replaced by the checks that the project's files suggest.
 pub(crate) const AUTO_CHECK: &str = "auto";
@@ -69,18 +69,24 @@ pub(crate) fn announce(output: Output, mounts: &[Mounted]) {
     }
 }
 
-/// Returns the calls that activate the mounted plugins and themes in the guest. Child themes come
-/// last: WordPress has one active theme, and a user who mounts parent and child wants the child.
-pub(crate) fn activations(mounts: &[Mounted]) -> Vec<CommandCall> {
+/// Returns the mounted plugins and themes that the guest activates. Child themes come last:
+/// WordPress has one active theme, and a user who mounts parent and child wants the child.
+pub(crate) fn activations(mounts: &[Mounted], when: Activate) -> Vec<Activation> {
+    let required = match when {
+        Activate::Never => return Vec::new(),
+        Activate::Try => false,
+        Activate::Required => true,
+    };
     let projects = mounts.iter().filter_map(|mount| mount.project.as_ref());
     let (children, others): (Vec<_>, Vec<_>) =
         projects.partition(|project| project.parent_theme.is_some());
     let ordered = others.into_iter().chain(children);
-    let lines = ordered.filter_map(|project| project.activation.as_ref());
-    lines
-        .map(|line| CommandCall {
-            command: activation::COMMAND.to_owned(),
-            args: vec![activation::argument(line)],
+    ordered
+        .filter_map(|project| project.activation())
+        .map(|(kind, name)| Activation {
+            kind,
+            name,
+            required,
         })
         .collect()
 }
@@ -173,12 +179,9 @@ mod tests {
         let night = theme("night", "/*\nTheme Name: Night\nTemplate: sky\n*/");
         for order in [[&sky, &night], [&night, &sky]] {
             let mounts = order.map(|given| mount(given, GitMode::None).unwrap());
-            let calls = activations(&mounts);
-            let lines: Vec<&str> = calls.iter().map(|call| call.args[0].as_str()).collect();
-            assert_eq!(
-                lines,
-                ["command=theme activate sky", "command=theme activate night"]
-            );
+            let activated = activations(&mounts, Activate::Try);
+            let names: Vec<&str> = activated.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!(names, ["sky", "night"]);
         }
     }
 

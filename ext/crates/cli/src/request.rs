@@ -12,6 +12,7 @@ use wp_codebox_contracts::{
     SiteId, TaskSpec, parse_json,
 };
 use wp_codebox_control::new_run_id;
+use wp_codebox_policy::command_words;
 
 /// Size limits of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
@@ -129,6 +130,12 @@ pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
     text(&path)
 }
 
+/// Returns the real path of an existing regular file.
+pub(super) fn real_file(path: &str) -> Option<String> {
+    let real = Path::new(path).canonicalize().ok()?;
+    real.is_file().then(|| real.to_str().map(str::to_owned))?
+}
+
 /// Returns the agent that the task names by its command line or by the name of a preset.
 pub(super) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
     let Some(line) = &task.agent_command else {
@@ -140,7 +147,7 @@ pub(super) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
         let name = task.agent.clone();
         return Ok(name.map(|name| Agent::Preset(PresetAgent { name })));
     };
-    let argv = shell_words::split(line).map_err(|e| input(format!("--agent-command: {e}")))?;
+    let argv = command_words(line).map_err(|e| e.body())?;
     if argv.is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,

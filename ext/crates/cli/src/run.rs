@@ -17,6 +17,9 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runtime::now_rfc3339;
 
+/// Maximum number of changed files that are listed at the end of a run.
+const SHOWN_FILES: usize = 20;
+
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     ExitCode::from(status(output, "run", args))
 }
@@ -26,13 +29,13 @@ pub(crate) fn status(output: &Output, command: &str, args: RunArgs) -> u8 {
     let mut output = *output;
     output.agent = args.agent_output;
     let output = &output;
-    let settings = Settings::for_guests(&args.store.paths, args.guest.wp.as_deref(), *output);
-    let answer = settings
+    // Checked first: preparing a guest can download a WordPress.
+    let answer = run_args::check_agent(&args)
+        .and_then(|()| Settings::for_guests(&args.store.paths, args.guest.wp.as_deref(), *output))
         .and_then(|settings| run_args::build(&args, &settings, *output))
         .and_then(|request| start(output, &request));
     match answer {
         Ok(Followed::Ended(mut result)) => {
-            activation::explain(&mut result, &args.args);
             if args.purpose.is_some() && result.outcome == Outcome::Cancelled {
                 // The run is the site of `wp-codebox up`, which normally ends by being cancelled,
                 // so the hints for a cancelled task do not apply.
@@ -93,6 +96,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
         let wanted = match frame {
             SupervisorFrame::Event { event, .. } if event.kind == EventType::Observed => {
                 preview::announce(*output, request, event);
+                activation::announce(*output, event);
                 detached && preview::link(request, event).is_some()
             }
             SupervisorFrame::Event { event, .. } => {
@@ -211,11 +215,17 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
     for hint in result.error.iter().flat_map(|error| &error.hints) {
         output.note(&format!("  hint: {hint}"));
     }
-    for file in &result.changed_files {
+    for file in result.changed_files.iter().take(SHOWN_FILES) {
         output.note(&format!(
             "  {:<9} {}",
             format!("{:?}", file.status).to_lowercase(),
             super::output::name(&file.path)
+        ));
+    }
+    if let Some(more) = result.changed_files.len().checked_sub(SHOWN_FILES + 1) {
+        let more = more + 1;
+        output.note(&format!(
+            "  and {more} more; wp-codebox diff --stat lists all"
         ));
     }
     for check in &result.checks {

@@ -8,8 +8,10 @@ use super::network::NetworkArgs;
 use super::output::{AgentOutput, Output};
 use super::placement::PlacementArgs;
 use super::preview::{self, PreviewArgs, Waits};
-use super::request::{Beside, SizeArgs, absolute, input, policy, resolve, size, text, timeout};
-use super::{Settings, code_file, duration, mount};
+use super::request::{
+    Beside, SizeArgs, absolute, input, policy, real_file, resolve, size, text, timeout,
+};
+use super::{Settings, agents, code_file, duration, mount};
 use clap::{Args, Parser};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, OuterSandboxNeed,
     RunMode, RunRequest, StagedFile, TaskSpec,
 };
+use wp_codebox_policy::HostPrograms;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -171,6 +174,16 @@ impl RunArgs {
     }
 }
 
+/// Fails for a goal on which no agent works.
+pub(crate) fn check_agent(args: &RunArgs) -> Result<(), ErrorBody> {
+    let has_agent =
+        args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
+    if args.goal.is_none() || has_agent || args.command.is_some() {
+        return Ok(());
+    }
+    Err(agents::missing(&Settings::resolve(&args.store.paths)?))
+}
+
 /// Builds the run request of `run`; errors name the flag. An agent without mounts works on the
 /// project around the current directory.
 pub(crate) fn build(
@@ -187,13 +200,12 @@ pub(crate) fn build(
     };
     mount::announce(output, &mounts);
     task.checks = mount::checks(output, &args.checks, &mounts);
-    if !args.activation.no_activate {
-        task.commands.splice(0..0, mount::activations(&mounts));
-    }
+    task.activate = mount::activations(&mounts, args.activation.activate);
     if let Some((key, value)) = args.purpose {
         task.provenance.insert(key.to_owned(), value.into());
     }
     task.mounts = mounts.into_iter().map(|mounted| mounted.request).collect();
+    host_programs(&mut task)?;
     let staged = code_file::stage(&mut task.commands, &task.mounts)?;
     task.staged_files.extend(staged);
     let beside = Beside {
@@ -206,6 +218,17 @@ pub(crate) fn build(
     args.placement
         .place(&mut request, args.idempotency_key.as_deref())?;
     Ok(request)
+}
+
+/// Replaces the host files in the command lines of agent and checks by guest paths.
+fn host_programs(task: &mut TaskSpec) -> Result<(), ErrorBody> {
+    let mut programs = HostPrograms::default();
+    for line in task.agent_command.iter_mut().chain(&mut task.checks) {
+        let rewritten = programs.rewrite(line, &task.mounts, &real_file);
+        *line = rewritten.map_err(|e| e.body())?;
+    }
+    task.staged_files.extend(programs.into_files());
+    Ok(())
 }
 
 /// Returns the task that the flags describe; [`build`] adds the mounts.

@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     let mut root = Cli::command();
-    let args = &json_flag(&root, goal_first(args))[..];
+    let args = &json_flag(&root, goal_first(&root, args))[..];
     let parsed = root
         .try_get_matches_from_mut(args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
@@ -34,12 +34,25 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     })
 }
 
+/// Options that choose an agent, by which a goal of one word is recognised.
+const AGENT_OPTIONS: [&str; 3] = ["--agent", "--agent-command", "--model"];
+
 /// Expands a goal as the first argument, `wp-codebox "Fix the test" …`, to `run --of-project --goal
-/// "Fix the test" …`. A first argument with a space is a goal, any other one is a command.
-fn goal_first(args: &[OsString]) -> Vec<OsString> {
+/// "Fix the test" …`. A first argument with a space is a goal; a word that is no command is one if
+/// an agent is chosen.
+fn goal_first(root: &Command, args: &[OsString]) -> Vec<OsString> {
     let goal = args.get(1).and_then(|first| first.to_str());
+    let chooses_agent = || {
+        let mut rest = args.iter().skip(2).filter_map(|arg| arg.to_str());
+        rest.any(|arg| AGENT_OPTIONS.contains(&arg.split('=').next().unwrap_or_default()))
+    };
+    let is_goal = |goal: &str| {
+        !goal.starts_with('-')
+            && (goal.trim().contains(' ')
+                || root.find_subcommand(goal).is_none() && chooses_agent())
+    };
     match goal {
-        Some(goal) if goal.trim().contains(' ') && !goal.starts_with('-') => {
+        Some(goal) if is_goal(goal) => {
             let program = args.iter().take(1).cloned();
             let run = ["run", "--of-project", "--goal", goal].map(OsString::from);
             program
@@ -206,6 +219,26 @@ mod tests {
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn first_word_is_a_goal_if_it_has_a_space_or_is_no_command_and_an_agent_is_chosen() {
+        let is_goal = |args: &[&str]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            goal_first(&Cli::command(), &args) != args
+        };
+        assert!(is_goal(&["wp-codebox", "fix it"]));
+        assert!(is_goal(&[
+            "wp-codebox",
+            "fix",
+            "--agent-command",
+            "php a.php"
+        ]));
+        assert!(is_goal(&["wp-codebox", "fix", "--check", "x", "--model=m"]));
+        assert!(!is_goal(&["wp-codebox", "fix"]));
+        assert!(!is_goal(&["wp-codebox", "fix", "--check", "x"]));
+        assert!(!is_goal(&["wp-codebox", "again", "--agent-command", "x"]));
+        assert!(!is_goal(&["wp-codebox", "--agent-command", "x"]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! shapes for PHP.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod agent;
 mod agent_preset;
 mod attestation;
@@ -51,6 +52,7 @@ pub mod terminal_text;
 mod wasi_tool;
 mod workflow;
 
+pub use activation::{Activation, ActivationKind};
 pub use agent::{
     Agent, AgentBudget, AgentBundle, AgentCommand, BundleConflict, Component, ComponentLoad,
     ModelAgent, ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent,

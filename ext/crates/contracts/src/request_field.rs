@@ -6,9 +6,9 @@
 //! `docs/security/runs-and-callers.md`. A field without a row does not compile.
 
 use crate::{
-    Agent, AgentBundle, AgentCommand, ClusterAccess, ClusterPlacement, CollectedFile, CommandCall,
-    Component, FollowUp, FollowUpOf, GeneratedDirectory, GeneratedFrom, Hold, LimitsRequest,
-    ModelAgent, ModelEndpoint, MountRequest, NodeKeyRow, OuterSandbox, ParentTool,
+    Activation, Agent, AgentBundle, AgentCommand, ClusterAccess, ClusterPlacement, CollectedFile,
+    CommandCall, Component, FollowUp, FollowUpOf, GeneratedDirectory, GeneratedFrom, Hold,
+    LimitsRequest, ModelAgent, ModelEndpoint, MountRequest, NodeKeyRow, OuterSandbox, ParentTool,
     ParentToolBridge, PlacementChoice, PresetAgent, PreviewLogin, PreviewRequest, RequesterShare,
     ResolvedSeed, RunPaths, RunPlacement, RunRequest, RuntimePolicy, RuntimeTask, SandboxIdentity,
     SandboxToolPolicy, SecretBinding, Service, ServiceConfiguration, StagedFile, TaskInput,
@@ -111,6 +111,7 @@ request_fields! {
         [policy] Rows("RuntimePolicy"), "";
         [mounts] Rows("MountRequest"), "";
         [seeds] Rows("ResolvedSeed"), "";
+        [activate] Rows("Activation"), "";
         [commands] Rows("CommandCall"), "";
         [workflow] Rows("Workflow"), "";
         [hold] Rows("Hold"), "";
@@ -170,6 +171,9 @@ request_fields! {
     }
     ResolvedSeed {
         [name, scopes, content] Data, "content for the guest's site";
+    }
+    Activation {
+        [kind, name, required] Guest, "a plugin or theme that a program in the guest activates";
     }
     CommandCall {
         [command, args] Guest, "a command of the registry";

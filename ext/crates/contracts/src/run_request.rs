@@ -1,10 +1,10 @@
 //! The request to a runner, into which every caller's task is converted.
 
 use crate::{
-    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold, LimitsRequest,
-    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RequesterShare, ResolvedSeed,
-    RunId, RunMode, RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy, SecretBinding,
-    Service, SiteId, TaskInput, Workflow,
+    Activation, Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold,
+    LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RequesterShare,
+    ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy,
+    SecretBinding, Service, SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -46,6 +46,9 @@ pub struct RunRequest {
     /// Content of the parent site that each guest gets before other programs run in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<ResolvedSeed>,
+    /// Mounted plugins and themes to activate in each guest, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub activate: Vec<Activation>,
     /// Calls of registry commands that run before the agent, or without an agent.
     #[serde(default)]
     pub commands: Vec<CommandCall>,

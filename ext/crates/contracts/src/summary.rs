@@ -52,7 +52,7 @@ impl SummaryCode {
             Self::RecipeSucceeded => "The recipe succeeded",
             Self::SandboxEnded => "The sandbox ended well",
             Self::CommandSucceeded => "The command succeeded",
-            Self::NoChange => "The agent succeeded and changed nothing",
+            Self::NoChange => "The agent succeeded and changed no file",
             Self::Partial => "The work is partial",
             Self::Blocked => "The run is blocked",
             Self::Denied => "The policy refused the run",

@@ -268,6 +268,11 @@ pub(crate) const COMPONENT: &[Member] = &[
         ]),
     ),
 ];
+pub(crate) const ACTIVATION: &[Member] = &[
+    required("kind", Shape::OneOf(&["plugin", "theme"])),
+    required("name", Shape::Name),
+    member("required", Shape::Flag),
+];
 pub(crate) const SEED: &[Member] = &[
     required("name", Shape::Name),
     required("scopes", Shape::Free),

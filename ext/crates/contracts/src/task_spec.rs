@@ -6,12 +6,12 @@
 //! each field: its authority, its shape and the error code of a wrong value.
 
 use crate::task_shape::{
-    AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL, MOUNT,
-    PARENT_TOOLS, SEED, SERVICE, SHARE, Shape, member, required,
+    ACTIVATION, AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, FOLLOW_UP, HOLD, LIMITS, MODEL,
+    MOUNT, PARENT_TOOLS, SEED, SERVICE, SHARE, Shape, member, required,
 };
 use crate::{
-    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp, FollowUpOf,
-    Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge,
+    Activation, Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, FollowUp,
+    FollowUpOf, Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge,
     PlacementChoice, ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RunRequest,
     RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, ShareChoice, SiteId, StagedFile,
     TaskBudget, TaskInput, Workflow, schema_id,
@@ -150,6 +150,8 @@ pub struct TaskSpec {
     pub staged_files: Vec<StagedFile>,
     /// `site_seeds` with the content that they select.
     pub resolved_seeds: Vec<ResolvedSeed>,
+    /// Mounted plugins and themes to activate in each guest, in this order.
+    pub activate: Vec<Activation>,
     /// Calls of registry commands that run before the agent.
     pub commands: Vec<CommandCall>,
     /// Keeps the guest alive after all work is done, for further requests.
@@ -314,6 +316,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
         Shape::Rows(SEED),
         ErrorCode::SiteSeedInvalid,
     ),
+    host("activate", Shape::Rows(ACTIVATION)),
     host(
         "commands",
         Shape::Rows(&[
@@ -384,6 +387,7 @@ impl TaskSpec {
             policy: self.policy,
             mounts: self.mounts,
             seeds: self.resolved_seeds,
+            activate: self.activate,
             commands: self.commands,
             workflow: self.workflow,
             hold: self.hold,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_presets;
+mod command_line;
 mod commands;
 mod components;
 mod env_name;
@@ -19,7 +20,6 @@ mod runtime_policy;
 mod secret_encodings;
 mod secrets;
 mod services;
-mod shell_hint;
 mod task;
 mod tools;
 
@@ -27,6 +27,7 @@ pub use agent_presets::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
     final_message, parse_preset, resolve_preset, step_text,
 };
+pub use command_line::{CommandLineError, HostPrograms, command_words, shell_hint};
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
     MailOperation, StepIssue, arg_value, arg_values, assert_command, assert_step, browser_duration,
@@ -65,7 +66,6 @@ pub use secrets::{
 pub use services::{
     ServiceIssue, ServiceRule, check_mail_service, check_services, service_outputs,
 };
-pub use shell_hint::shell_hint;
 pub use task::{CheckedBy, FOLLOW_UP_CONTEXT, check_request, normalise_task, read_task};
 pub use tools::{
     BuiltinTool, HostTools, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,

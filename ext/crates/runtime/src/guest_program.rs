@@ -30,22 +30,28 @@ pub const AGENT_COMMAND: &str = "command-agent-run";
 pub struct GuestMount {
     /// Guest path of the mount, as the request declared it.
     pub target: GuestPath,
-    /// Guest path at which programs edit the mount: below `/workspace` for a plugin or theme,
-    /// otherwise equal to `target`.
-    pub workspace: GuestPath,
+    /// Symbolic link below `/workspace` to a plugin or theme.
+    pub link: Option<GuestPath>,
     /// Whether the guest may write to the mount.
     pub access: MountAccess,
 }
 
-/// Returns the working directory of programs: the workspace path of the first writable mount,
-/// otherwise of the first mount, otherwise `/tmp`.
+impl GuestMount {
+    /// Returns the guest paths of the mount's directory: the target, then the link to it.
+    pub fn names(&self) -> impl Iterator<Item = &GuestPath> {
+        std::iter::once(&self.target).chain(&self.link)
+    }
+}
+
+/// Returns the working directory of programs: the first writable mount, otherwise the first mount,
+/// otherwise `/tmp`.
 pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> {
     let first = mounts
         .iter()
         .find(|m| m.access == MountAccess::Readwrite)
         .or_else(|| mounts.first());
     match first {
-        Some(mount) => Ok(mount.workspace.clone()),
+        Some(mount) => Ok(mount.target.clone()),
         None => {
             GuestPath::new("/tmp").map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
         }
@@ -67,7 +73,7 @@ pub fn command_program(
         "inspect-mounted-inputs" => {
             let rows: Vec<_> = mounts
                 .iter()
-                .map(|m| json!({"target": m.target, "source": m.workspace, "mode": m.access}))
+                .map(|m| json!({"target": m.target, "source": m.target, "mode": m.access}))
                 .collect();
             (
                 words(&["php", INSPECT]),
@@ -223,7 +229,7 @@ fn stdin_document(
     }
     let mounts: Vec<_> = mounts
         .iter()
-        .map(|m| json!({"target": m.target, "workspace": m.workspace, "mode": m.access}))
+        .map(|m| json!({"target": m.target, "link": m.link, "mode": m.access}))
         .collect();
     Ok(json!({
         "command": call.command,
@@ -313,8 +319,7 @@ pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 /// Returns the program of a check. Splitting the command line `line` cannot fail here, because
 /// request validation has already split it once without error.
 pub fn check_program(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
-    let argv = shell_words::split(line)
-        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("check {line:?}: {e}")))?;
+    let argv = wp_codebox_policy::command_words(line).map_err(|e| e.body())?;
     Ok(Call {
         command: "check".to_owned(),
         args: argv.clone(),
@@ -530,7 +535,7 @@ mod tests {
     fn working_directory_is_the_first_writable_mount_else_the_first_mount_else_tmp() {
         let row = |target: &str, access| GuestMount {
             target: GuestPath::new(target).unwrap(),
-            workspace: GuestPath::new(target).unwrap(),
+            link: None,
             access,
         };
         let mounts = [

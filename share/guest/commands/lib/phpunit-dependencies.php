@@ -110,7 +110,7 @@ final class Phpunit_Dependencies {
 			return $path;
 		}
 		foreach ( $this->arguments->mounts as $mount ) {
-			if ( rtrim( $path, '/' ) === ( $mount['workspace'] ?? null ) ) {
+			if ( rtrim( $path, '/' ) === ( $mount['link'] ?? null ) ) {
 				$path = (string) $mount['target'];
 			}
 		}

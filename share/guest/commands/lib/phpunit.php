@@ -134,7 +134,7 @@ final class Phpunit {
 			throw Refusal::input( "there is no plugin $slug in this guest; mount it at /wordpress/wp-content/plugins/$slug" );
 		}
 		foreach ( $this->arguments->mounts as $mount ) {
-			$path = (string) ( $mount['workspace'] ?? $mount['target'] ?? '' );
+			$path = (string) ( $mount['target'] ?? '' );
 			if ( '' !== $path && is_dir( root() . $path ) ) {
 				return root() . $path;
 			}

@@ -16,7 +16,7 @@ final class Plugins {
 
 	/**
 	 * Returns how the caller names the plugin, relative to the plugins directory: a directory, a main file, or
-	 * ''. Accepts an absolute path in the plugins directory or in the workspace of a mounted plugin.
+	 * ''. Accepts an absolute path in the plugins directory, also by the link to a mounted plugin.
 	 *
 	 * @param Arguments $arguments Arguments plugin, path, slug, file.
 	 */
@@ -26,9 +26,9 @@ final class Plugins {
 		$root  = guest_path( untrailingslashit( WP_PLUGIN_DIR ) ) . '/';
 		$path  = guest_path( $given );
 		foreach ( $arguments->mounts as $mount ) {
-			$workspace = rtrim( (string) ( $mount['workspace'] ?? '' ), '/' );
-			if ( '' !== $workspace && str_starts_with( $path . '/', $workspace . '/' ) ) {
-				$path = rtrim( (string) $mount['target'], '/' ) . substr( $path, strlen( $workspace ) );
+			$link = (string) ( $mount['link'] ?? '' );
+			if ( '' !== $link && str_starts_with( $path . '/', $link . '/' ) ) {
+				$path = $mount['target'] . substr( $path, strlen( $link ) );
 				break;
 			}
 		}

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use wp_codebox_artifacts::render_mount_patch;
-use wp_codebox_runtime::Call;
+use wp_codebox_contracts::GuestPath;
+use wp_codebox_runtime::{Call, GuestMount};
 
 /// Guest program that executes the file tools.
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";
@@ -19,14 +20,8 @@ impl<H: GuestExecutor> Tools<H> {
     /// Returns the call of the guest program that executes a file tool. `bytes` follow the JSON
     /// request on its standard input.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
-        let mut roots: Vec<&str> = Vec::new();
-        for mount in &self.context.mounts {
-            for path in [mount.workspace.as_str(), mount.target.as_str()] {
-                if !roots.contains(&path) {
-                    roots.push(path);
-                }
-            }
-        }
+        let mounts = self.context.mounts.iter();
+        let roots: Vec<&GuestPath> = mounts.flat_map(GuestMount::names).collect();
         let mut document = json!({"roots": roots, "cwd": self.context.cwd});
         if let (Value::Object(document), Value::Object(request)) = (&mut document, request) {
             document.extend(request);

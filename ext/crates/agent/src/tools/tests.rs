@@ -196,8 +196,8 @@ fn rig_with_wasi(allowed: &[&str], wasi: &[(&str, &str, &str)]) -> Rig {
     let at = GuestPath::new("/workspace/plugin").unwrap();
     let place = ToolContext {
         mounts: vec![GuestMount {
-            target: GuestPath::new("/wordpress/wp-content/plugins/plugin").unwrap(),
-            workspace: at.clone(),
+            target: at.clone(),
+            link: None,
             access: MountAccess::Readwrite,
         }],
         cwd: at,

@@ -38,7 +38,7 @@ impl GuestWasiTool {
                 (WasiFiles::Write, MountAccess::Readwrite) => "rw",
                 (WasiFiles::Read, _) | (WasiFiles::Write, MountAccess::Readonly) => "ro",
             };
-            let at = &mount.workspace;
+            let at = &mount.target;
             argv.extend(["--dir".to_owned(), format!("{at}={at}:{access}")]);
         }
         argv

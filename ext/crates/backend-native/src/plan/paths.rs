@@ -1,4 +1,4 @@
-//! Allowed mount targets, and the path below `/workspace` for each mount.
+//! Allowed mount targets, and the link below `/workspace` to each plugin or theme.
 
 use super::error::PlanError;
 use std::collections::BTreeSet;
@@ -11,21 +11,20 @@ pub(super) const MUST_USE: &str = "/wordpress/wp-content/mu-plugins";
 /// Directories of every guest at which no mount may lie; a mount may lie below them.
 const SCRATCH: &[&str] = &["/", "/home", "/home/agent", "/opt", "/tmp"];
 
-/// The two paths at which the guest has a mount.
+/// Where the guest has a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPaths {
     /// Path of the mount in the request. An artifact bundle uses it for the paths of the mount's
     /// files.
     pub target: GuestPath,
-    /// Path at which the agent edits: below `/workspace` for plugins and themes, otherwise the
-    /// target.
-    pub workspace: GuestPath,
+    /// Symbolic link below `/workspace` to a plugin or theme.
+    pub link: Option<GuestPath>,
 }
 
-/// Returns the two paths of each mount, in the order of the targets.
+/// Returns the paths of each mount, in the order of the targets.
 ///
-/// A plugin, must-use plugin or theme `<slug>` gets `/workspace/<slug>`, or
-/// `/workspace/<kind>-<slug>` if that name is taken. Every other mount keeps its target.
+/// A plugin, must-use plugin or theme `<slug>` gets the link `/workspace/<slug>`, or
+/// `/workspace/<kind>-<slug>` if that name is taken.
 pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> {
     for (position, target) in targets.iter().enumerate() {
         if !mountable(target.as_str()) {
@@ -53,19 +52,19 @@ pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> 
     targets
         .iter()
         .map(|target| {
-            let workspace = match component(target.as_str()).filter(|_| !whole) {
-                None => target.clone(),
+            let link = match component(target.as_str()).filter(|_| !whole) {
+                None => None,
                 Some((kind, slug)) => {
                     let mut name = slug.to_owned();
                     while !taken.insert(name.clone()) {
                         name = format!("{kind}-{name}");
                     }
-                    GuestPath::new(format!("/workspace/{name}"))?
+                    Some(GuestPath::new(format!("/workspace/{name}"))?)
                 }
             };
             Ok(MountPaths {
                 target: target.clone(),
-                workspace,
+                link,
             })
         })
         .collect()

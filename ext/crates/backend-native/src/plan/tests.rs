@@ -249,8 +249,8 @@ fn launch_plan_of_a_run_with_one_plugin_matches_the_recorded_plan() {
         "overlay /state/t/opcache /var/cache/codebox/opcache None",
         "bind ro host:/state/t/wp-cli /run/codebox/wp-cli",
         "file /run/codebox/task.json 444",
-        "overlay /host/0 /workspace/demo Some(0)",
-        "bind rw guest:/workspace/demo /wordpress/wp-content/plugins/demo",
+        "overlay /host/0 /wordpress/wp-content/plugins/demo Some(0)",
+        "link /workspace/demo -> /wordpress/wp-content/plugins/demo",
     ];
     assert_eq!(lines(&plan), expected);
     let writable: Vec<_> = plan.writable.iter().map(GuestPath::as_str).collect();
@@ -260,7 +260,6 @@ fn launch_plan_of_a_run_with_one_plugin_matches_the_recorded_plan() {
         "/dev/shm",
         "/wordpress/wp-content",
         "/var/cache/codebox/opcache",
-        "/workspace/demo",
         "/wordpress/wp-content/plugins/demo",
     ];
     assert_eq!(writable, expected);
@@ -304,9 +303,12 @@ fn readonly_mount_is_a_read_only_bind_mount_and_not_listed_as_writable() {
     readonly.view = MountView::Bind;
     let plan = plan(&[readonly]);
     let lines = lines(&plan);
-    assert!(lines.contains(&"bind ro host:/host/0 /workspace/mine".to_owned()));
-    let target = "bind ro guest:/workspace/mine /wordpress/wp-content/themes/mine";
-    assert!(lines.contains(&target.to_owned()));
+    for line in [
+        "bind ro host:/host/0 /wordpress/wp-content/themes/mine",
+        "link /workspace/mine -> /wordpress/wp-content/themes/mine",
+    ] {
+        assert!(lines.contains(&line.to_owned()), "{line}");
+    }
     assert!(
         plan.writable
             .iter()
@@ -372,7 +374,7 @@ fn writable_bind_mount_is_refused() {
 }
 
 #[test]
-fn mounts_with_equal_slugs_get_different_workspace_paths() {
+fn plugins_and_themes_with_equal_slugs_get_different_links() {
     let targets = [
         "/wordpress/wp-content/plugins/x",
         "/wordpress/wp-content/themes/x",
@@ -384,16 +386,16 @@ fn mounts_with_equal_slugs_get_different_workspace_paths() {
     let paths: Vec<_> = mount_paths(&targets)
         .unwrap()
         .into_iter()
-        .map(|paths| String::from(paths.workspace))
+        .map(|paths| paths.link.map(String::from))
         .collect();
     let expected = [
-        "/workspace/x",
-        "/workspace/theme-x",
-        "/workspace/y",
-        "/workspace/plugin-y",
-        "/wordpress/wp-content/plugins/z/sub",
+        Some("/workspace/x"),
+        Some("/workspace/theme-x"),
+        None,
+        Some("/workspace/plugin-y"),
+        None,
     ];
-    assert_eq!(paths, expected);
+    assert_eq!(paths, expected.map(|link| link.map(str::to_owned)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::args::{AgainArgs, OfRunArgs};
 use super::history::{History, Wanted};
 use crate::output::Output;
-use crate::run;
+use crate::{project, run};
 use std::process::ExitCode;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::RecordedWork;
@@ -38,7 +38,11 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
     let work = history.work(&earlier)?.unwrap_or_default();
     if run.guest.mounts.is_empty() {
         let mounts = work.directories.iter();
-        let mounts = mounts.map(|(target, source)| format!("{}:{target}", source.display()));
+        // Without its guest path, a project is recognised and activated again.
+        let mounts = mounts.map(|(target, source)| match project::of(source) {
+            Ok(project) if project.target == *target => source.display().to_string(),
+            Ok(_) | Err(_) => format!("{}:{target}", source.display()),
+        });
         run.guest.mounts = mounts.collect();
     }
     if run.checks.is_empty() {

@@ -2,10 +2,10 @@
 
 use super::args::{Program, ProgramArgs, ShellArgs};
 use super::history::{History, PURPOSE};
-use crate::activation::{ActivationArgs, LatestActivation};
+use crate::activation::{self, Activate, ActivationArgs};
 use crate::exec::{self, ExecArgs};
 use crate::guest_args::{GuestArgs, StoreArgs};
-use crate::output::{Output, Stream, is_interactive};
+use crate::output::{Output, is_interactive};
 use crate::runs::PlaceArgs;
 use crate::sandbox::Sandboxes;
 use crate::{Settings, mount, request, supervisor};
@@ -97,7 +97,7 @@ impl Sandbox {
         if guest.mounts.is_empty()
             && guest.wp.is_none()
             && guest.services.is_empty()
-            && !activation.no_activate
+            && activation.activate != Activate::Never
             && let Some((run_id, directories)) = running_site(store)
         {
             let mounts = directories.iter().map(|(guest, host)| (&**guest, &**host));
@@ -114,13 +114,9 @@ impl Sandbox {
         let pairs = mounts.iter().map(|mounted| &mounted.request);
         let here = here_below(pairs.map(|row| (&*row.target, Path::new(&row.source))));
         let provenance = [("requester", "command-line"), OF_PROGRAM];
-        let commands = match activation.no_activate {
-            true => Vec::new(),
-            false => mount::activations(&mounts),
-        };
         let task = TaskSpec {
             mode: RunMode::Detached,
-            commands,
+            activate: mount::activations(&mounts, activation.activate),
             services: guest.services.services(),
             mounts: mounts.into_iter().map(|mounted| mounted.request).collect(),
             hold: Some(Hold {
@@ -142,13 +138,7 @@ impl Sandbox {
             ..TaskSpec::default()
         };
         let request = request::request(task, &store.site, &settings)?;
-        let mut latest = LatestActivation::default();
-        supervisor::until_ready(&request, |event| latest.see(event)).map_err(|error| {
-            if !output.is_json() {
-                output.guest(Stream::Talk, latest.printed().as_bytes());
-            }
-            latest.explain(error)
-        })?;
+        supervisor::until_ready(&request, |event| activation::announce(output, event))?;
         Ok(Self {
             run_id: request.run_id.to_string(),
             store: store.clone(),

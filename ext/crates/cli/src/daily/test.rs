@@ -8,6 +8,7 @@ use crate::{mount, project};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_policy::command_words;
 
 /// Maximum number of bytes from the start of a check's output in which `missing::hint` searches. A
 /// check reports a missing file before its results.
@@ -38,9 +39,7 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
     }
     let mut programs = Vec::new();
     for (check, _) in &checks {
-        let argv = shell_words::split(check).map_err(|e| {
-            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
-        })?;
+        let argv = command_words(check).map_err(|e| e.body())?;
         programs.push(argv);
     }
     let sandbox = Sandbox::get(output, &args.guest, args.activation, &args.store)?;

@@ -6,6 +6,7 @@ mod results;
 
 pub(crate) use args::PhpunitArgs;
 
+use crate::activation::Activate;
 use crate::groups::{Supervisors, replace_file};
 use crate::output::Output;
 use crate::run_args::{self, RunArgs};
@@ -88,7 +89,9 @@ fn request(
     run.command = Some(COMMAND.to_owned());
     run.args = arguments(args, project, shard);
     // Activate only a theme before the tests: `wordpress.phpunit` activates a plugin itself.
-    run.activation.no_activate = project.is_some_and(|p| p.target.starts_with(PLUGINS));
+    if project.is_some_and(|p| p.target.starts_with(PLUGINS)) {
+        run.activation.activate = Activate::Never;
+    }
     if let Some(library) = &args.tests_lib {
         // A run with any mount does not mount the current directory by default, so add it here.
         if run.guest.mounts.is_empty() {

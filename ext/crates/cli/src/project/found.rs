@@ -4,6 +4,7 @@ use super::code::{Code, Header};
 use super::place::{Level, name};
 use super::slug::{Slug, choose, workspace_name};
 use std::path::PathBuf;
+use wp_codebox_contracts::ActivationKind;
 use wp_codebox_contracts::terminal_text::plain_line;
 
 /// Kind of a project, and the names that depend on it.
@@ -46,8 +47,6 @@ pub(crate) struct Project {
     pub root: PathBuf,
     /// Path of the mount in the guest.
     pub target: String,
-    /// WP-CLI command line that activates the project in the guest, without the leading `wp`.
-    pub activation: Option<String>,
     /// Slug of the parent theme, which must be mounted too, if the project is a child theme.
     pub parent_theme: Option<String>,
     /// Real path of the WordPress core directory that contains the project, if there is one.
@@ -57,6 +56,18 @@ pub(crate) struct Project {
 }
 
 impl Project {
+    /// Returns the kind and name by which the guest activates the project; `None` if it is neither
+    /// a plugin nor a theme.
+    pub(crate) fn activation(&self) -> Option<(ActivationKind, String)> {
+        match &self.kind {
+            Kind::Plugin { slug, file, .. } => {
+                Some((ActivationKind::Plugin, format!("{slug}/{file}")))
+            }
+            Kind::Theme { slug, .. } => Some((ActivationKind::Theme, slug.clone())),
+            Kind::Composer { .. } | Kind::Directory { .. } => None,
+        }
+    }
+
     /// Returns true for a plugin, theme or Composer package. A command that also works without a
     /// mount mounts only these if the user gives no `--mount`.
     pub(crate) const fn is_recognised(&self) -> bool {
@@ -107,17 +118,13 @@ fn plugin(level: &Level, header: Header) -> Project {
         }),
     ];
     let target = format!("/wordpress/wp-content/plugins/{slug}");
-    let activation = shell_words::join(["plugin", "activate", &format!("{slug}/{file}")]);
-    Project {
-        activation: Some(activation),
-        ..shaped(
-            level,
-            target,
-            Kind::Plugin { slug, name, file },
-            &what,
-            notes,
-        )
-    }
+    shaped(
+        level,
+        target,
+        Kind::Plugin { slug, name, file },
+        &what,
+        notes,
+    )
 }
 
 fn theme(level: &Level, header: Header, parent: Option<String>) -> Project {
@@ -128,10 +135,8 @@ fn theme(level: &Level, header: Header, parent: Option<String>) -> Project {
         .as_ref()
         .map(|parent| format!("it is a child theme of {parent:?}"));
     let target = format!("/wordpress/wp-content/themes/{slug}");
-    let activation = shell_words::join(["theme", "activate", &slug]);
     let notes = [link_note(level), origin, child];
     Project {
-        activation: Some(activation),
         parent_theme: parent,
         ..shaped(level, target, Kind::Theme { slug, name }, &what, notes)
     }
@@ -162,7 +167,7 @@ fn directory(level: &Level, what: &str) -> Project {
     shaped(level, target, Kind::Directory { name }, what, notes)
 }
 
-/// Returns a project without activation and site.
+/// Returns a project without parent theme and site.
 fn shaped(
     level: &Level,
     target: String,
@@ -179,7 +184,6 @@ fn shaped(
         kind,
         root: level.real.clone(),
         target,
-        activation: None,
         parent_theme: None,
         site: None,
         why: plain_line(&why),

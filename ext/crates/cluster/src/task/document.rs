@@ -15,9 +15,10 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{
-    Agent, BundleConflict, CommandCall, ComponentLoad, GitChoice, LimitsRequest, MAX_FRAME_BYTES,
-    ModelEndpoint, MountAccess, OuterSandboxKind, OuterSandboxNeed, ReadinessProbe, ResolvedSeed,
-    RunId, RuntimePolicy, SandboxToolPolicy, Service, Sha256Hex, TaskInput, Workflow,
+    Activation, Agent, BundleConflict, CommandCall, ComponentLoad, GitChoice, LimitsRequest,
+    MAX_FRAME_BYTES, ModelEndpoint, MountAccess, OuterSandboxKind, OuterSandboxNeed,
+    ReadinessProbe, ResolvedSeed, RunId, RuntimePolicy, SandboxToolPolicy, Service, Sha256Hex,
+    TaskInput, Workflow,
 };
 
 /// Schema id of the document.
@@ -54,6 +55,9 @@ pub struct ClusterTask {
     /// Content of the parent site for the guests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<ResolvedSeed>,
+    /// Plugins and themes to activate in each guest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub activate: Vec<Activation>,
     /// Calls of registry commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandCall>,

@@ -6,7 +6,7 @@
 //!
 //! | fields | in the document |
 //! |---|---|
-//! | `run_id`, `task`, `policy`, `seeds`, `commands`, `workflow`, `agent`, `model`, `tool_policy`, `checks`, `limits`, `services`, `find_renames`, `provenance` | as they are |
+//! | `run_id`, `task`, `policy`, `seeds`, `activate`, `commands`, `workflow`, `agent`, `model`, `tool_policy`, `checks`, `limits`, `services`, `find_renames`, `provenance` | as they are |
 //! | sources of `mounts` and `components`, `paths.wordpress` | digests of layers |
 //! | staged files, archives, sources of `agent_bundles` | names in one layer with single files |
 //! | `secrets`, `redact` | names and hosts; the number of values |

@@ -95,6 +95,7 @@ impl ClusterTask {
             policy,
             mounts,
             seeds,
+            activate,
             commands,
             mut workflow,
             workflow_staged,
@@ -170,6 +171,7 @@ impl ClusterTask {
                 .map(|row| mount(row, node.git, &places, files))
                 .collect::<Result<_, _>>()?,
             seeds,
+            activate,
             commands,
             workflow,
             hold: None,

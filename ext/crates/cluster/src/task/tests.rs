@@ -116,6 +116,7 @@ fn full_request() -> Value {
             {"source": path("unused"), "target": "/workspace/e"},
         ],
         "seeds": [{"name": "s", "scopes": {"posts": true}, "content": "{}"}],
+        "activate": [{"kind": "plugin", "name": "demo/demo.php", "required": true}],
         "commands": [{"command": "wordpress.run-php", "args": ["code=echo 1;"]}],
         "workflow": {
             "steps": [{"phase": "steps", "index": 0, "call": {"command": "wordpress.run-php",
@@ -285,6 +286,7 @@ fn request_with_any_subset_of_the_optional_fields_is_restored_unchanged_on_a_nod
         let same = |one: Value, other: Value, what: &str| assert_eq!(one, other, "{what} {case}");
         same(json!(found.policy), json!(whole.policy), "policy");
         same(json!(found.seeds), json!(whole.seeds), "seeds");
+        same(json!(found.activate), json!(whole.activate), "activate");
         same(json!(found.commands), json!(whole.commands), "commands");
         same(json!(found.agent), json!(whole.agent), "agent");
         same(json!(found.model), json!(whole.model), "model");

@@ -6,7 +6,7 @@ use crate::{
     ComponentError, SecretUse, apart_from_components, assert_command, call_commands,
     check_agent_bundles, check_components, check_mail_service, check_model, check_model_agent,
     check_mounts, check_preset_name, check_runtime_task, check_secrets, check_services,
-    check_staged_target, defaults,
+    check_staged_target, command_words, defaults,
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
@@ -16,6 +16,8 @@ const MAX_GOAL: usize = 64 * 1024;
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
 /// Maximum number of staged files.
 const MAX_STAGED: usize = 256;
+/// Maximum length of the name of a plugin or theme to activate, in bytes.
+const MAX_NAME: usize = 400;
 /// Maximum number of site seeds.
 const MAX_SEEDS: usize = 25;
 /// Maximum size of the content of all site seeds in bytes. The content is JSON text inside the JSON
@@ -216,6 +218,17 @@ fn bounds(request: &RunRequest, issues: &mut Issues) {
         let rule = format!("a list of at most {MAX_STAGED} entries");
         issues.refuse(invalid, "staged_files", &rule);
     }
+    for (index, row) in request.activate.iter().enumerate() {
+        let name = &row.name;
+        if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {
+            let field = format!("activate[{index}].name");
+            issues.refuse(
+                invalid,
+                &field,
+                "the main file of a plugin or the directory of a theme",
+            );
+        }
+    }
     if request.seeds.len() > MAX_SEEDS {
         let rule = format!("a list of at most {MAX_SEEDS} seeds");
         issues.refuse(ErrorCode::SiteSeedInvalid, "site_seeds", &rule);
@@ -237,9 +250,8 @@ fn bounds(request: &RunRequest, issues: &mut Issues) {
         }
     }
     for (index, line) in request.checks.iter().enumerate() {
-        if shell_words::split(line).is_err() {
-            let field = format!("checks[{index}]");
-            issues.refuse(invalid, &field, "a command line without open quotes");
+        if let Err(error) = command_words(line) {
+            issues.push(error.body().with("field", format!("checks[{index}]")));
         }
     }
     if let Err(error) = request.limits.resolve() {

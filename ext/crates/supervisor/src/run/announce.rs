@@ -40,7 +40,7 @@ pub(super) fn announce(
             json!({
                 "index": index,
                 "target": guest.target,
-                "workspace": guest.workspace,
+                "link": guest.link,
                 "mode": guest.access,
                 "view": mount.view,
                 "git": mount.git_view(),

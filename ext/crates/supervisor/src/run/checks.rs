@@ -71,7 +71,8 @@ pub(super) fn check(
         limit: None,
     };
     php_syntax::check(&mut guest, deadline(context), &php_files)?;
-    if lines.is_empty() {
+    let activates = !context.prepared.request.activate.is_empty();
+    if lines.is_empty() && !activates {
         checked.usage = runtime.destroy().usage;
         egress.close(GuestPhase::Check, recorder)?;
         return Ok(checked);
@@ -95,7 +96,10 @@ pub(super) fn check(
         limit: None,
     };
     let ended = match agents::prepare(&mut guest) {
-        Ok(None) => run_checks(&mut guest, &mut checked),
+        Ok(None) => {
+            checked.reports = agents::compare(&mut guest);
+            run_checks(&mut guest, &mut checked)
+        }
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);
             Ok(())

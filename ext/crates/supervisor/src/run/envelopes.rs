@@ -429,7 +429,7 @@ mod tests {
                 None
             )
             .sentence(),
-            "The agent succeeded and changed nothing."
+            "The agent succeeded and changed no file."
         );
         let checks = [CheckStatus::Passed, CheckStatus::Failed].map(|status| CheckReport {
             command: "c".to_owned(),

@@ -21,7 +21,18 @@ pub(super) struct GuestContext<'a, 'r> {
     pub limit: Option<Instant>,
 }
 
-impl GuestContext<'_, '_> {
+impl<'r> GuestContext<'_, 'r> {
+    /// Borrows the guest for a part of the work.
+    pub(super) fn again(&mut self) -> GuestContext<'_, 'r> {
+        GuestContext {
+            run: self.run,
+            recorder: self.recorder,
+            runtime: self.runtime,
+            phase: self.phase,
+            limit: self.limit,
+        }
+    }
+
     /// Adds to a call the environment variables that all programs in this guest get.
     pub(super) fn equipped(&self, call: Call) -> Call {
         match self.phase {

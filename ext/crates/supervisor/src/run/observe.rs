@@ -74,7 +74,7 @@ pub(super) fn mounts(session: &Session<'_, '_>) -> Value {
     let context = session.context;
     let rows = context.mounts.iter().zip(&context.guest_mounts).enumerate();
     rows.map(|(index, (mount, guest))| {
-        json!({"index": index, "target": guest.target, "workspace": guest.workspace,
+        json!({"index": index, "target": guest.target, "link": guest.link,
             "mode": guest.access, "view": mount.view})
     })
     .collect()

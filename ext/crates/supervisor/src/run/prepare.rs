@@ -6,7 +6,7 @@ use super::follow_up::{self, Earlier};
 use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::mounts::open_mount;
-use super::preset::{self, Equipped, PresetFacts};
+use super::preset::{self, Equipped, PresetAgentProgram, PresetFacts};
 use super::preview_request;
 use super::programs::{AGENT_COMMAND, check_programs};
 use super::secrets::{ModelKey, Secrets};
@@ -18,19 +18,11 @@ use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
     Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits, ModelEndpoint,
-    NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
+    NetworkPolicy, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess, Redactor};
 use wp_codebox_proxy::preview::Reservation;
 use wp_codebox_runtime::{GuestMount, Owner, StateDir, working_directory};
-
-/// Standard input of the agent program that a preset describes, and the format of its output.
-#[derive(Debug)]
-pub(crate) struct PresetIo {
-    pub stdin: Vec<u8>,
-    pub result: PresetResult,
-    pub steps: Vec<PresetStep>,
-}
 
 /// A run that may start: its request is valid, its files are open, and root is given up.
 #[derive(Debug)]
@@ -51,8 +43,8 @@ pub(crate) struct Prepared {
     pub wasi: RunWasiTools,
     /// Model endpoint that programs in the guest may use; `None` if they may not.
     pub guest_model: Option<ModelEndpoint>,
-    /// Standard input and output format of the agent program, if a preset describes it.
-    pub preset_io: Option<PresetIo>,
+    /// Agent program, if a preset describes it.
+    pub preset: Option<PresetAgentProgram>,
     pub group: RunGroup,
     /// Kernel user and group ids of the guests.
     pub identity: GuestIdentity,
@@ -117,7 +109,7 @@ pub(crate) fn prepare(
         programs: opened.programs,
         wasi: opened.wasi,
         guest_model: opened.guest_model,
-        preset_io: opened.preset_io,
+        preset: opened.preset,
     })
 }
 
@@ -130,16 +122,17 @@ fn earlier(opened: &mut Opened, redactor: &Redactor) -> Result<Option<Earlier>, 
     let Some(earlier) = found.map_err(|e| e.body())? else {
         return Ok(None);
     };
-    let io = (&opened.preset, &mut opened.preset_io);
-    if let ((Some(preset), Some(io)), Some(task)) = (io, &opened.request.task) {
-        let goal = format!("{}\n\n{}", task.goal.trim_end(), earlier.text);
+    if let Some(program) = &mut opened.preset {
+        program.goal = format!("{}\n\n{}", program.goal.trim_end(), earlier.text);
         let targets: Vec<GuestPath> = mounts.iter().map(|mount| mount.target.clone()).collect();
         let stock = PresetFacts {
             model: opened.guest_model.as_ref(),
             secrets: &opened.secrets,
             workspace: &workspace(&opened.request, &targets)?,
         };
-        io.stdin = preset::change_goal(preset, &mut opened.request, &goal, stock)?;
+        let resolved = preset::resolve(&program.preset, &program.goal, stock)?;
+        opened.request.agent = Some(Agent::Command(resolved.command));
+        program.stdin = resolved.stdin;
     }
     Ok(Some(earlier))
 }
@@ -157,8 +150,7 @@ struct Opened {
     programs: Vec<ProgramDirectory>,
     wasi: RunWasiTools,
     guest_model: Option<ModelEndpoint>,
-    preset: Option<AgentPreset>,
-    preset_io: Option<PresetIo>,
+    preset: Option<PresetAgentProgram>,
 }
 
 fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
@@ -232,14 +224,10 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let mut staged = open_staged(&request)?;
     staged.extend(components::bundle_files(&mut request)?);
     let mut programs = Vec::new();
-    let preset_io = equipped.map(|equipped: Equipped| {
+    let preset = equipped.map(|equipped: Equipped| {
         staged.extend(equipped.staged);
         programs.push(equipped.programs);
-        PresetIo {
-            stdin: equipped.stdin,
-            result: equipped.result,
-            steps: equipped.steps,
-        }
+        equipped.program
     });
     Ok(Opened {
         request,
@@ -254,7 +242,6 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         wasi,
         guest_model,
         preset,
-        preset_io,
     })
 }
 
@@ -324,7 +311,7 @@ fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, E
         .zip(paths)
         .map(|(mount, paths)| GuestMount {
             target: paths.target,
-            workspace: paths.workspace,
+            link: paths.link,
             access: mount.mode,
         })
         .collect();

@@ -19,7 +19,7 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{
     Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, ModelApi, ModelEndpoint, NetworkPolicy,
-    NetworkRules, PresetResult, PresetStep, RunRequest, RuntimePolicy,
+    NetworkRules, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
@@ -34,15 +34,22 @@ const FILES: &str = "/run/codebox/staged/.agent";
 /// a key.
 const NO_KEY: &str = "codebox-no-key-needed";
 
+/// Agent program that a preset describes, with the goal that it got.
+#[derive(Debug)]
+pub struct PresetAgentProgram {
+    /// Description of the program.
+    pub preset: AgentPreset,
+    /// Goal that the command line or the standard input contains.
+    pub goal: String,
+    /// Standard input of the program.
+    pub stdin: Vec<u8>,
+}
+
 /// What a preset adds to a run, besides the command line of the agent program.
 #[derive(Debug)]
 pub struct Equipped {
-    /// Standard input of the agent program.
-    pub stdin: Vec<u8>,
-    /// How to find the final message in the agent's output.
-    pub result: PresetResult,
-    /// Rules that convert the agent's output lines to readable steps.
-    pub steps: Vec<PresetStep>,
+    /// Agent program.
+    pub program: PresetAgentProgram,
     /// Files that the agent program reads.
     pub staged: Vec<OpenStaged>,
     /// Host directory that contains the agent program.
@@ -186,29 +193,18 @@ pub fn equip(
     let programs = locate(preset, request.paths.agents_dir.as_deref(), directory)?;
     request.agent = Some(Agent::Command(resolved.command));
     Ok(Equipped {
-        stdin: resolved.stdin,
-        result: preset.result.clone(),
-        steps: preset.steps.clone(),
+        program: PresetAgentProgram {
+            preset: preset.clone(),
+            goal: task.goal.clone(),
+            stdin: resolved.stdin,
+        },
         staged,
         programs,
     })
 }
 
-/// Replaces the goal in the command line of the preset's program by `goal`. Returns the program's
-/// standard input with the new goal.
-pub fn change_goal(
-    preset: &AgentPreset,
-    request: &mut RunRequest,
-    goal: &str,
-    stock: PresetFacts<'_>,
-) -> Result<Vec<u8>, ErrorBody> {
-    let resolved = resolve(preset, goal, stock)?;
-    request.agent = Some(Agent::Command(resolved.command));
-    Ok(resolved.stdin)
-}
-
 /// Returns command line, standard input and files of the preset with all placeholders replaced.
-fn resolve(
+pub fn resolve(
     preset: &AgentPreset,
     goal: &str,
     stock: PresetFacts<'_>,

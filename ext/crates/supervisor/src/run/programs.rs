@@ -63,9 +63,7 @@ pub(super) fn check_programs(
         tool_set(request, policy, wasi)?;
     }
     for check in &request.checks {
-        let argv = shell_words::split(check).map_err(|e| {
-            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
-        })?;
+        let argv = policy::command_words(check).map_err(|e| e.body())?;
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())

@@ -82,7 +82,7 @@ pub(super) fn ready<'a>(
         .zip(paths)
         .map(|(mount, paths)| GuestMount {
             target: paths.target,
-            workspace: paths.workspace,
+            link: paths.link,
             access: mount.request.mode,
         })
         .collect();

@@ -22,6 +22,9 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
     let request = &prepared.request;
     let mut spec = Map::new();
     spec.insert("limits".to_owned(), json!(prepared.limits));
+    if !request.activate.is_empty() {
+        spec.insert("activate".to_owned(), json!(request.activate));
+    }
     if !request.commands.is_empty() {
         spec.insert("commands".to_owned(), json!(request.commands));
     }

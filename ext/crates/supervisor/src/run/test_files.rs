@@ -43,7 +43,7 @@ pub(super) fn changed(
         .collect();
     let mut found = Vec::new();
     for (mount, changes) in mounts.iter().zip(changes) {
-        let base = mount.workspace.as_str();
+        let base = mount.target.as_str();
         for entry in changes.iter().flat_map(|changes| &changes.entries) {
             if is_directory(&entry.change) {
                 continue;

@@ -90,6 +90,10 @@ pub(super) fn run(
         .filter(|(_, m)| m.source_changed())
         .map(|(i, _)| i)
         .collect();
+    if request.agent.is_some() {
+        let notice = agents::content(context, &ended.left);
+        recorder.evidence.notices.extend(notice);
+    }
     let (stopped, changes) = match capture_all(context, &ended.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {

@@ -158,8 +158,8 @@ fn slug_in_a_subversion_checkout_is_the_directory_name_above_trunk_tags_or_branc
     for directory in ["trunk", "tags/1.0", "branches/next"] {
         let project = tree.around(&format!("svn/hello/{directory}")).unwrap();
         assert_eq!(project.target, "/wordpress/wp-content/plugins/hello");
-        let activation = project.activation.unwrap();
-        assert_eq!(activation, "plugin activate hello/main.php");
+        let (_, name) = project.activation().unwrap();
+        assert_eq!(name, "hello/main.php");
     }
 }
 

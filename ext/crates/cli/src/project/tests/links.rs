@@ -2,6 +2,7 @@
 
 use super::{PLUGIN, Tree, tree_with_cores};
 use std::os::unix::fs::symlink;
+use wp_codebox_contracts::ActivationKind;
 
 #[test]
 fn linked_plugin_has_the_real_root_and_the_name_and_site_of_the_link() {
@@ -26,8 +27,8 @@ fn linked_plugin_has_the_real_root_and_the_name_and_site_of_the_link() {
         assert_eq!(project.root, tree.at("src/hello-main"));
         assert_eq!(project.target, "/wordpress/wp-content/plugins/hello");
         assert_eq!(
-            project.activation.as_deref(),
-            Some("plugin activate hello/hello.php")
+            project.activation(),
+            Some((ActivationKind::Plugin, "hello/hello.php".to_owned()))
         );
         assert_eq!(project.site, Some(tree.at("site")));
         assert!(

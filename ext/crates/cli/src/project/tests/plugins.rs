@@ -3,7 +3,7 @@
 use super::{PLUGIN, Tree};
 use crate::project::{Kind, ProjectError};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{ActivationKind, ErrorCode};
 
 #[test]
 fn plugin_is_found_from_every_directory_of_it() {
@@ -24,8 +24,8 @@ fn plugin_is_found_from_every_directory_of_it() {
         assert_eq!(project.root, tree.at("code/hello"));
         assert_eq!(project.target, "/wordpress/wp-content/plugins/hello");
         assert_eq!(
-            project.activation.as_deref(),
-            Some("plugin activate hello/hello.php")
+            project.activation(),
+            Some((ActivationKind::Plugin, "hello/hello.php".to_owned()))
         );
         assert_eq!(project.site, None);
         assert_eq!(
@@ -172,23 +172,16 @@ fn directory_names_that_are_generic_or_invalid_slugs_are_replaced_and_the_reason
             format!("/wordpress/wp-content/plugins/{target}"),
             "{directory}"
         );
-        let expected = format!("plugin activate {target}/main-file.php");
-        assert_eq!(project.activation, Some(expected));
+        let expected = format!("{target}/main-file.php");
+        assert_eq!(
+            project.activation(),
+            Some((ActivationKind::Plugin, expected))
+        );
         match reason {
             Some(reason) => assert!(project.why.contains(reason), "{}", project.why),
             None => assert!(!project.why.contains(';'), "{}", project.why),
         }
     }
-}
-
-#[test]
-fn file_names_with_shell_characters_are_quoted_in_the_activation() {
-    let tree = Tree::new(&[("code/hello/my 'main'; x.php", PLUGIN)]);
-    let activation = tree.around("code/hello").unwrap().activation.unwrap();
-    assert_eq!(
-        shell_words::split(&activation).unwrap(),
-        ["plugin", "activate", "hello/my 'main'; x.php"]
-    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{PLUGIN, THEME, Tree};
 use crate::project::{Kind, ProjectError};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{ActivationKind, ErrorCode};
 
 #[test]
 fn theme_is_found_and_activated_by_its_slug() {
@@ -21,7 +21,8 @@ fn theme_is_found_and_activated_by_its_slug() {
             }
         );
         assert_eq!(project.target, "/wordpress/wp-content/themes/sky");
-        assert_eq!(project.activation.as_deref(), Some("theme activate sky"));
+        let expected = (ActivationKind::Theme, "sky".to_owned());
+        assert_eq!(project.activation(), Some(expected));
         assert!(project.why.starts_with("theme \"Sky\" 2.0 (style.css) at "));
         assert!(!project.why.contains("child theme"));
     }

@@ -202,7 +202,7 @@ fn package_of_a_wordpress_type_without_a_header_says_that_it_is_not_activated() 
         let name = "acme/my.lib".to_owned();
         assert_eq!(project.kind, Kind::Composer { name });
         assert_eq!(project.target, "/workspace/my.lib");
-        assert_eq!(project.activation, None);
+        assert_eq!(project.activation(), None);
         assert!(project.why.contains(noted), "{}", project.why);
         assert_eq!(project.why.contains("activated"), !noted.is_empty());
     }

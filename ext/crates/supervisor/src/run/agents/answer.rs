@@ -7,7 +7,7 @@
 
 use super::super::guest::GuestContext;
 use serde_json::{Map, Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream, hex};
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
@@ -28,6 +28,14 @@ pub(super) struct Program<'a> {
     pub input: Map<String, Value>,
 }
 
+/// Bounds of a guest program beside the limits of its guest.
+pub(super) struct ProgramBounds {
+    /// Options of PHP.
+    pub php: &'static [&'static str],
+    /// Maximum run time.
+    pub timeout: Duration,
+}
+
 /// How a guest program ended, and its result.
 pub(super) struct Answered {
     pub call: Call,
@@ -46,10 +54,11 @@ impl Answered {
 
     /// Returns a sentence on how the program ended, for a program that left no result.
     pub(super) fn missing_answer_reason(&self) -> String {
-        let code = self.step.exit_code();
-        let how = code.map_or("PHP did not exit by itself".to_owned(), |code| {
-            format!("PHP ended with exit code {code}")
-        });
+        let how = match self.step.exit_code() {
+            _ if self.step.result.stopped => "PHP did not end in time".to_owned(),
+            None => "PHP did not exit by itself".to_owned(),
+            Some(code) => format!("PHP ended with exit code {code}"),
+        };
         let said = [&self.step.stderr, &self.step.stdout];
         let last = said
             .into_iter()
@@ -75,7 +84,20 @@ pub(super) fn sentence(text: &str) -> String {
 /// Runs a program and reads its result file.
 pub(super) fn ask(
     guest: &mut GuestContext<'_, '_>,
+    program: Program<'_>,
+) -> Result<Answered, ErrorBody> {
+    let unbounded = ProgramBounds {
+        php: &[],
+        timeout: Duration::MAX,
+    };
+    ask_within(guest, program, &unbounded)
+}
+
+/// Runs a program with additional bounds and reads its result file.
+pub(super) fn ask_within(
+    guest: &mut GuestContext<'_, '_>,
     mut program: Program<'_>,
+    bounds: &ProgramBounds,
 ) -> Result<Answered, ErrorBody> {
     let place = result_path()?;
     program.input.insert("answer".to_owned(), json!(place));
@@ -83,15 +105,17 @@ pub(super) fn ask(
         command: program.command.to_owned(),
         args: program.args,
         phase: program.phase,
-        argv: vec![
-            "php".to_owned(),
-            format!("/opt/codebox/guest/{}", program.file),
-        ],
+        argv: std::iter::once("php")
+            .chain(bounds.php.iter().copied())
+            .map(str::to_owned)
+            .chain([format!("/opt/codebox/guest/{}", program.file)])
+            .collect(),
         env: [("WP_AGENT_RUNTIME".to_owned(), "1".to_owned())].into(),
         cwd: guest.run.cwd.clone(),
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     });
-    let step = guest.execute(&call)?;
+    let bounds = guest.bounds(bounds.timeout);
+    let step = guest.recorder.run_within(guest.runtime, &call, bounds)?;
     // The files of a guest that has died cannot be read.
     let alive = matches!(
         step.result.end,

@@ -9,10 +9,13 @@ use super::super::components::{optional, unavailable};
 use super::super::guest::GuestContext;
 use super::super::programs::agent_step;
 use super::super::ready_components::ReadyComponent;
+use super::activation;
 use super::answer::{Answered, Program, ask, ended};
 use super::bundles;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
+use wp_codebox_contracts::{
+    ActivationKind, Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase,
+};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
 /// Activates the components of the request, checks that they are loaded, and imports the agent
@@ -36,7 +39,9 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
         if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
             continue;
         }
-        let answered = ask(guest, activation(row))?;
+        let plugin = format!("{}/{}", row.component.slug, row.entry);
+        let answered =
+            activation::activate(guest, "component.activate", ActivationKind::Plugin, &plugin)?;
         if let Some(stop) = ended(&answered) {
             return Ok(Some(stop));
         }
@@ -93,20 +98,6 @@ impl MissingComponents {
             self.notices.push(optional(slug, &why));
         }
         Ok(())
-    }
-}
-
-fn activation<'a>(row: &ReadyComponent) -> Program<'a> {
-    let slug = &row.component.slug;
-    Program {
-        file: "activate-component.php",
-        command: "component.activate",
-        args: vec![format!("slug={slug}")],
-        phase: COMPONENTS,
-        input: Map::from_iter([
-            ("slug".to_owned(), json!(slug)),
-            ("plugin".to_owned(), json!(format!("{slug}/{}", row.entry))),
-        ]),
     }
 }
 

@@ -73,7 +73,7 @@ impl GuestExecutor for RunExecutor<'_, '_> {
             .into_iter()
             .zip(&self.guest.run.guest_mounts)
             .filter_map(|(changes, mount)| {
-                let at = mount.workspace.clone();
+                let at = mount.target.clone();
                 changes.map(|changes| MountChange { at, changes })
             })
             .collect())

@@ -2,7 +2,9 @@
 //! ability (a function registered in WordPress).
 
 mod ability;
+mod activation;
 mod answer;
+mod beside;
 mod bundles;
 mod command;
 mod components;
@@ -14,18 +16,23 @@ mod seeds;
 #[cfg(test)]
 mod tests;
 
+pub(super) use activation::{Inactive, compare};
+pub(super) use beside::content;
+
 use super::ending::{AgentEnd, ProgramsEnd};
 use super::guest::GuestContext;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// Loads the components of the request into a new guest, then creates the content of its site seeds
-/// there. Returns the reason to stop the run, if any.
+/// Loads the components of the request into a new guest, creates the content of its site seeds there
+/// and activates its mounted plugins and themes. Returns the reason to stop the run, if any.
 pub(super) fn prepare(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
-    match components::load(guest)? {
-        None => seeds::create(guest),
-        stop => Ok(stop),
+    for step in [components::load, seeds::create, activation::run] {
+        if let Some(stop) = step(guest)? {
+            return Ok(Some(stop));
+        }
     }
+    Ok(None)
 }
 
 /// Runs the agent as a step of a recipe. Imports its agent bundles before, because earlier steps may
@@ -40,8 +47,25 @@ pub(super) fn run_step(
     }
 }
 
-/// Runs the agent until it ends.
-pub(super) fn run(agent: &Agent, guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+/// Runs the agent until it ends, and notes what it changed in the guest's database.
+pub(super) fn run(
+    agent: &Agent,
+    mut guest: GuestContext<'_, '_>,
+) -> Result<ProgramsEnd, ErrorBody> {
+    let before = beside::database(&mut guest)?;
+    let ended = work(agent, guest.again())?;
+    // The programs of a guest that was ended cannot answer.
+    let lost = matches!(ended.0, Some(Stop::Timeout | Stop::Cancelled));
+    if let (Some(before), false) = (before, lost)
+        && let Ok(Some(after)) = beside::database(&mut guest)
+        && let Some(notice) = before.difference(&after)
+    {
+        guest.recorder.evidence.notices.push(notice);
+    }
+    Ok(ended)
+}
+
+fn work(agent: &Agent, guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     match agent {
         Agent::Command(agent) => command::run(agent, guest),
         // Preparing the run replaces a preset by a program, so this is unreachable.

@@ -7,6 +7,7 @@ use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::guest::GuestContext;
 use super::super::programs::tool_set;
 use super::super::wasi_facts::WasiToolFacts;
+use super::Inactive;
 use super::executor::{RunExecutor, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;
@@ -46,7 +47,18 @@ pub(super) fn run(
         Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
     };
     let deadline = guest.deadline();
-    let mut assignment = assignment(agent, endpoint, context, &set, notes.as_deref());
+    let inactive: Vec<String> = guest
+        .recorder
+        .evidence
+        .inactive
+        .iter()
+        .map(Inactive::sentence)
+        .collect();
+    let quoted = Quoted {
+        notes: notes.as_deref(),
+        inactive: &inactive,
+    };
+    let mut assignment = assignment(agent, endpoint, context, &set, &quoted);
     assignment.deadline = deadline;
     let key = key(context, endpoint)?;
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
@@ -89,19 +101,27 @@ fn key(
     })
 }
 
+/// Texts of the guest that the first message to the model contains.
+struct Quoted<'a> {
+    /// Content of `AGENTS.md`.
+    notes: Option<&'a str>,
+    /// Sentences on plugins and themes that could not be activated.
+    inactive: &'a [String],
+}
+
 fn assignment(
     agent: &ModelAgent,
     endpoint: &ModelEndpoint,
     context: &RunContext<'_>,
     set: &ToolSet,
-    notes: Option<&str>,
+    quoted: &Quoted<'_>,
 ) -> Assignment {
     let request = &context.prepared.request;
     let mounts: Vec<BriefedMount> = context
         .guest_mounts
         .iter()
         .map(|mount| BriefedMount {
-            path: mount.workspace.as_str().to_owned(),
+            path: mount.target.as_str().to_owned(),
             access: mount.access,
         })
         .collect();
@@ -123,7 +143,8 @@ fn assignment(
         checks: &request.checks,
         budget: agent.budget,
         instructions: agent.instructions.as_deref(),
-        notes,
+        inactive: quoted.inactive,
+        notes: quoted.notes,
         tools: &tools,
     };
     let context_tokens = endpoint.context_tokens.unwrap_or(CONTEXT_TOKENS);

@@ -2,6 +2,7 @@
 
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
+use crate::run::agents::Inactive;
 use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord, PhpSyntax};
 use wp_codebox_contracts::ModelUsage;
@@ -16,6 +17,10 @@ pub(in crate::run) struct RunEvidence {
     pub egress: Vec<Value>,
     /// Sentences that inform the caller, e.g. that output was truncated.
     pub notices: Vec<String>,
+    /// Mounted plugins and themes that could not be activated in the guest of the work.
+    pub inactive: Vec<Inactive>,
+    /// The same in the guest of the checks, which has the change.
+    pub inactive_at_check: Vec<Inactive>,
     /// Turns, tokens and cost that the built-in agent loop has used.
     pub model_usage: Option<ModelUsage>,
     /// Turns and tool calls of the built-in agent loop.

@@ -73,11 +73,9 @@ impl SyncProgram {
         let mut roots: Vec<&GuestPath> = Vec::new();
         for mount in mounts {
             if mount.access == MountAccess::Readwrite {
-                roots.push(&mount.workspace);
-                roots.push(&mount.target);
+                roots.extend(mount.names());
             }
         }
-        roots.dedup();
         let mut program = Self {
             id,
             input,

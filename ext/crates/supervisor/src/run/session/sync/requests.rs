@@ -131,27 +131,26 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Returns the workspace paths of the writable mounts: `/workspace/<slug>` for plugins and
-    /// themes, otherwise the mount's target. Replies name files below these paths.
+    /// Returns the targets of the writable mounts. Replies name files below these paths.
     fn places(&self) -> Vec<&GuestPath> {
         let mounts = self.context.guest_mounts.iter();
         mounts
             .filter(|mount| mount.access == MountAccess::Readwrite)
-            .map(|mount| &mount.workspace)
+            .map(|mount| &mount.target)
             .collect()
     }
 
     /// Checks that the path lies in a writable mount, and returns the file's path below the mount's
-    /// workspace path, which replies use.
+    /// target, which replies use.
     fn writable(&self, path: &GuestPath) -> Result<GuestPath, ErrorBody> {
         for mount in &self.context.guest_mounts {
             if mount.access != MountAccess::Readwrite {
                 continue;
             }
-            for name in [&mount.workspace, &mount.target] {
+            for name in mount.names() {
                 if name.contains(path) {
                     let rest = path.as_str().get(name.as_str().len()..).unwrap_or_default();
-                    return GuestPath::new(format!("{}{rest}", mount.workspace.as_str()))
+                    return GuestPath::new(format!("{}{rest}", mount.target.as_str()))
                         .map_err(|e| invalid(&e.to_string()));
                 }
             }
@@ -219,8 +218,7 @@ impl Session<'_, '_> {
                 let Ok(name) = std::str::from_utf8(&entry.path) else {
                     continue;
                 };
-                let Ok(path) = GuestPath::new(format!("{}/{name}", mount.workspace.as_str()))
-                else {
+                let Ok(path) = GuestPath::new(format!("{}/{name}", mount.target.as_str())) else {
                     continue;
                 };
                 if below.is_none_or(|below| below.contains(&path)) {
