@@ -184,6 +184,10 @@ BASIC = Group("core", [
     Step("wordpress.invoke-wp-cli", {"command": "option update blogname x", "mutates": "no"}, fails="mutated"),
     Step("wordpress.invoke-wp-cli", {"command": "no-such"}, fails="exit-status", says="exited with 1"),
     Step("wordpress.invoke-wp-cli", {"command": "option get 'x"}, fails="wp_codebox_input_invalid", says="unclosed"),
+    *(Step("wordpress.invoke-wp-cli", {"command": f"db {command}"}, fails="exit-status", says="is SQLite, and `wp db", name=f"wp db {command} on SQLite names the service mysql")
+      for command in ("query 'SELECT 1'", "export -", "check", "size", "size --tables", "reset --yes", "drop --yes", "create", "import x.sql", "optimize", "repair", "cli")),
+    *(Step("wordpress.invoke-wp-cli", {"command": f"db {command}"}, has(exitCode=0), name=f"wp db {command} works on SQLite") for command in ("tables", "prefix", "columns wp_users", "search Codebox")),
+    Step("wordpress.wp-cli", {"command": "db query 'SELECT 1'"}, lambda row: must("--service mysql" in row["stderr"], row["stderr"]), fails="wp_codebox_run_failed", name="wordpress.wp-cli says that the database is SQLite"),
 
     Step(ACTION, {"action-json": {"kind": "ajax", "action": "commands_who", "user": "admin"}}, has(httpStatus=200, result__data__login="admin")),
     Step(ACTION, {"action-json": {"kind": "ajax", "action": "commands_who", "session": "writer"}}, has(result__data__login="codebox-editor"), name="an AJAX action runs as the user of its session"),

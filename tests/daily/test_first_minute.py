@@ -212,6 +212,12 @@ def test_diff_and_apply_use_the_last_run_that_changed_files_and_name_it(develope
     must("later" not in shown.stderr and run not in shown.stderr, "the newest change is not the last one")
 
 
+def test_wp_db_query_on_sqlite_names_the_service_mysql(developer):
+    refused = developer.call("wp", "db", "query", "SELECT 1", check=1)
+    must("is SQLite, and `wp db query`" in refused.stderr and "--service mysql" in refused.stderr, refused.stderr)
+    must("wp_options" in developer.call("wp", "db", "tables").stdout, "control: a command that uses $wpdb works")
+
+
 def test_diff_ignores_a_later_wp_command_and_a_second_apply_names_undo(developer):
     developer.call(*GOAL)
     developer.call("wp", "option", "get", "home")
