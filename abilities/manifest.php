@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '171cba29543908b6211711be7c76ca52c90dce86ad1a9118a1dd70d560b16c14',
+	'contract_digest' => '5bf9abba4505f2f3551063be5877476cfbc052a45e6c109611aa216942566bef',
 ];

@@ -40,6 +40,25 @@ function is_bridge( string $url ): bool {
 }
 
 /**
+ * Returns the error that a caller of the HTTP API gets for a request that did not leave the sandbox.
+ *
+ * WordPress reads the body of any response, and takes an update check without a list for "no update".
+ *
+ * @param string $message What stopped the request.
+ * @param string $url     Requested URL.
+ */
+function denied( string $message, string $url ): \WP_Error {
+	/**
+	 * Fires after a request of the HTTP API was denied or did not reach its host.
+	 *
+	 * @param string $message What stopped the request.
+	 * @param string $url     Requested URL.
+	 */
+	do_action( 'wp_codebox_request_denied', $message, $url );
+	return new \WP_Error( 'http_request_not_executed', $message );
+}
+
+/**
  * Without an egress bridge, fails HTTP requests to other hosts at once instead of letting them run into their timeout.
  *
  * @param mixed  $response Result of an earlier filter, or false.
@@ -51,7 +70,42 @@ function block_http( $response, $args, $url ) {
 	if ( false !== $response || file_exists( EGRESS_SOCKET ) || is_local( (string) $url ) ) {
 		return $response;
 	}
-	return new \WP_Error( 'http_request_not_executed', 'This sandbox has no network.' );
+	$host = (string) wp_parse_url( (string) $url, PHP_URL_HOST );
+	$port = wp_parse_url( (string) $url, PHP_URL_PORT );
+	$host = null === $port || false === $port ? $host : "$host:$port";
+	return denied( "the sandbox has no network, so it denied the request to $host; ask the operator to allow this host (option --allow-host $host) [wp_codebox_egress_denied]", (string) $url );
+}
+
+/**
+ * Turns a response of the egress bridge itself into an error. The bridge marks these by a header, which it removes from
+ * the responses of hosts.
+ *
+ * @param mixed  $response Response, or an error.
+ * @param array  $args     Request arguments.
+ * @param string $url      Requested URL.
+ * @return mixed Unchanged response, or an error.
+ */
+function fail_denied( $response, $args, $url ) {
+	$status = is_array( $response ) && file_exists( EGRESS_SOCKET ) ? wp_remote_retrieve_header( $response, 'proxy-status' ) : '';
+	if ( ! is_string( $status ) || 1 !== preg_match( '/^wp-codebox; error=[a-z_]+; details="((?:[^"\\\\]|\\\\.)*)"$/', $status, $found ) ) {
+		return $response;
+	}
+	return denied( stripslashes( $found[1] ), (string) $url );
+}
+
+/**
+ * Shows what stopped a request to wordpress.org. WordPress says that something may be wrong with wordpress.org, and has
+ * the cause only as data of the error.
+ *
+ * @param mixed $result Answer of an API of wordpress.org, or an error.
+ * @return mixed Answer, or an error with its cause as message.
+ */
+function explain_api_error( $result ) {
+	$cause = is_wp_error( $result ) ? $result->get_error_data() : null;
+	if ( ! is_string( $cause ) || ! str_contains( $cause, '[wp_codebox_egress_' ) ) {
+		return $result;
+	}
+	return new \WP_Error( $result->get_error_code(), $cause );
 }
 
 /**
@@ -116,6 +170,11 @@ function sender( $from ) {
 }
 
 add_filter( 'pre_http_request', __NAMESPACE__ . '\\block_http', 1, 3 );
+add_filter( 'http_response', __NAMESPACE__ . '\\fail_denied', PHP_INT_MAX, 3 );
+foreach ( array( 'plugins_api_result', 'themes_api_result', 'translations_api_result' ) as $wp_codebox_result ) {
+	add_filter( $wp_codebox_result, __NAMESPACE__ . '\\explain_api_error' );
+}
+unset( $wp_codebox_result );
 add_filter( 'http_request_args', __NAMESPACE__ . '\\leave_addresses_to_bridge', PHP_INT_MAX, 2 );
 add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 

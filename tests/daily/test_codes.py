@@ -434,7 +434,7 @@ def egress_failed(w):
     root_only("a network namespace")
     # Without a network no name is resolved.
     answer = w.agent('curl -sS "$CODEBOX_EGRESS_URL/https/allowed.test/x"', "--allow-host", "allowed.test", prefix=["unshare", "--net"])
-    return json.loads(answer.expect(0).result["transcript"]["executions"][0]["stdout"])
+    return json.loads(answer.expect(0).result["transcript"]["executions"][0]["stdout"].splitlines()[1])
 
 
 def notice(answer, code):

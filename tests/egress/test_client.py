@@ -45,7 +45,7 @@ def test_no_http_client_reaches_a_host_that_is_not_allowed(bench):
     must(len(lines) == 13, f"{lines}\n{answer}")
     for name, line in lines.items():
         # PHP streams report only that the tunnel failed.
-        told = line == "0 " if name == "php-stream-https" else "403" in line or "Forbidden" in line
+        told = line == "0 " if name == "php-stream-https" else "403" in line or line.startswith("0 the sandbox denied the request to other.test:")
         must("hello" not in line and told, f"{name}: {line}")
     must(len(bench.world.seen()) == before, "a refused request reached the host")
     log = rows(bench, answer)
@@ -55,7 +55,11 @@ def test_no_http_client_reaches_a_host_that_is_not_allowed(bench):
 
 
 def test_denied_egress_request_returns_a_policy_hint(bench):
-    answer, lines = run(bench, 'say told curl -sS -m 20 "$CODEBOX_EGRESS_URL/https/other.test/x/y?secret=1"', "--allow-host", "allowed.test")
+    script = """say sentence curl -sS -m 20 "$CODEBOX_EGRESS_URL/https/other.test/x/y?secret=1"
+say told sh -c 'curl -sS -m 20 "$CODEBOX_EGRESS_URL/https/other.test/x/y?secret=1" | tail -n 1'
+"""
+    answer, lines = run(bench, script, "--allow-host", "allowed.test")
+    must("(option --allow-host other.test) [wp_codebox_egress_denied]" in lines["sentence"], str(lines))
     body = json.loads(lines["told"])
     must(body["schema"] == "wp-codebox/egress-denied/v1" and body["code"] == "wp_codebox_egress_denied", str(body))
     must(body["policy_hint"]["host"] == "other.test", str(body))
@@ -74,7 +78,7 @@ say stream php $C/http.php stream http://allowed.test/a
     answer, lines = run(bench, script)
     answer.expect(0)
     must(lines["socket"] == "1" and lines["proxies"] == "0", str(lines))
-    must(lines["wp"] == "0 This sandbox has no network.", str(lines))
+    must(lines["wp"].startswith("0 the sandbox has no network, so it denied the request to allowed.test;"), str(lines))
     for name in ("direct", "port", "stream"):
         must("hello" not in lines[name] and not lines[name].startswith("200"), str(lines))
     must(not os.path.exists(os.path.join(bundle(bench, answer), "files", "runtime-evidence", "egress.jsonl")), "there is a log")
@@ -103,7 +107,7 @@ say tunnelcode curl -s -m 20 -o /dev/null -w '%{http_connect}' https://allowed.t
     answer, lines = run(bench, script, "--policy", rules)
     must(lines["inside"] == "200 hello from https://allowed.test/v1/x", str(lines))
     for name in ("outside", "dots", "post"):
-        must(lines[name].startswith("403 "), f"{name}: {lines[name]}")
+        must(lines[name].startswith("0 the sandbox denied the request to allowed.test:443:"), f"{name}: {lines[name]}")
     must(lines["tunnelcode"].startswith("403") and "hello" not in lines["tunnel"], str(lines))
     must(bench.world.seen(path="/v2/x") == [], "a refused path reached the host")
 
@@ -125,7 +129,7 @@ say issuer sh -c 'curl -sSv -m 20 https://allowed.test/t1/x 2>&1 | grep -c "Test
         if name.endswith("-t1"):
             must(line == "200 hello from https://allowed.test/t1/x", f"{name}: {line}\n{answer}")
         elif name.endswith("-t2"):
-            must(line.startswith("403 "), f"{name}: {line}")
+            must(line.startswith("0 the sandbox denied " if name == "wp-t2" else "403 "), f"{name}: {line}")
     must(lines["issuer"] == "0", "the guest met the host's own certificate")
     must(bench.world.seen(path="/t2/x") == [], "a refused path reached the host")
 
@@ -142,7 +146,7 @@ say control $WP get https://allowed.test/redirect/https:__allowed.test_there
 """
     answer, lines = run(bench, script, *allow)
     for name in ("private", "loop", "mixed", "safe", "redirect"):
-        must(lines[name].startswith("403 "), f"{name}: {lines[name]}\n{answer}")
+        must(lines[name].startswith("0 the sandbox denied " if name in ("safe", "redirect") else "403 "), f"{name}: {lines[name]}\n{answer}")
     must(lines["control"] == "200 hello from https://allowed.test/there", str(lines))
 
 

@@ -1,11 +1,15 @@
 //! Reasons why the bridge refuses a request or why the request fails, their public codes, and the
 //! response that the guest gets.
 //!
-//! The body of that response repeats the requested method, host, port and path. If a policy rule
-//! could allow the request, the body suggests that rule. The body contains no data from a host and
-//! no secret.
+//! The body has two lines: a sentence, then a JSON document that repeats the requested method, host,
+//! port and path and, if a policy rule could allow the request, suggests that rule. The body as a
+//! whole is not JSON: WordPress decodes the body of a response before it reads the status, and took
+//! the document for the description of a plugin. Neither line contains data from a host or a secret.
+//!
+//! Clients that print no body print the reason phrase (pip, npm, PHP streams). The status of a denial
+//! is no 5xx, 408 or 429, which npm and pip retry for a minute.
 
-use super::log::{EgressDecision, EgressMode};
+use super::log::{EgressDecision, EgressMode, EgressRow};
 use serde_json::{Value, json};
 use wp_codebox_contracts::{EgressRule, ErrorCode, schema_id};
 use wp_codebox_policy::{Refusal, RequestPath};
@@ -128,6 +132,15 @@ impl From<Refusal> for Reason {
     }
 }
 
+impl EgressRow {
+    /// Returns whether the request was refused because no rule of the policy names its host and port.
+    pub fn lacks_rule(&self) -> bool {
+        [Reason::HostNotAllowed, Reason::PortNotAllowed]
+            .iter()
+            .any(|reason| reason.as_str() == self.reason)
+    }
+}
+
 /// Requested method, host, port and path, as far as the bridge could parse them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestedTarget {
@@ -138,15 +151,82 @@ pub(super) struct RequestedTarget {
     pub path: String,
 }
 
-/// Returns the JSON body of the response to a refused or failed request.
-pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
-    let code = match reason.decision() {
+/// Media type of [`body`].
+pub(super) const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// Name of the header (RFC 9209) by which a client can tell the bridge's own responses from those of
+/// hosts. The bridge removes it from the latter.
+pub(super) const PROXY_STATUS: &str = "proxy-status";
+
+fn code(reason: Reason) -> ErrorCode {
+    match reason.decision() {
         EgressDecision::Denied => ErrorCode::EgressDenied,
         EgressDecision::Allowed | EgressDecision::Failed => ErrorCode::EgressFailed,
+    }
+}
+
+/// Returns the sentence of the response: which request did not pass, why, and what to do.
+fn sentence(reason: Reason, requested: &RequestedTarget) -> String {
+    let RequestedTarget { host, port, .. } = requested;
+    let outcome = match reason.decision() {
+        EgressDecision::Denied => "denied",
+        EgressDecision::Allowed | EgressDecision::Failed => "could not complete",
     };
-    let document = json!({
+    let subject = match (host.as_str(), port) {
+        ("", _) => "a request".to_owned(),
+        (host, 0) => format!("the request to {host}"),
+        (host, port) => format!("the request to {host}:{port}"),
+    };
+    let option = match (reason, port) {
+        (Reason::HostNotAllowed, 80 | 443) => format!(" (option --allow-host {host})"),
+        (Reason::HostNotAllowed | Reason::PortNotAllowed, port) => {
+            format!(" (option --allow-host {host}:{port})")
+        }
+        _ => String::new(),
+    };
+    let (message, code) = (reason.message(), code(reason));
+    format!("the sandbox {outcome} {subject}: {message}{option} [{code}]")
+}
+
+/// Returns the value of [`PROXY_STATUS`]: type of the error, and the sentence of the body.
+pub(super) fn proxy_status(reason: Reason, requested: &RequestedTarget) -> String {
+    let error = match reason.decision() {
+        EgressDecision::Denied => "http_request_denied",
+        EgressDecision::Allowed | EgressDecision::Failed => "proxy_internal_response",
+    };
+    let mut details = String::new();
+    for character in sentence(reason, requested).chars() {
+        match character {
+            '"' | '\\' => details.extend(['\\', character]),
+            ' '..='~' => details.push(character),
+            _ => details.push('?'),
+        }
+    }
+    format!("wp-codebox; error={error}; details=\"{details}\"")
+}
+
+/// Returns the reason phrase of the status line.
+pub(super) fn reason_phrase(reason: Reason) -> String {
+    let status = hyper::StatusCode::from_u16(reason.status()).unwrap_or_default();
+    let usual = status.canonical_reason().unwrap_or("Refused");
+    let by = match status {
+        hyper::StatusCode::FORBIDDEN => " by the network policy of the sandbox",
+        _ => "",
+    };
+    format!("{usual}{by} ({})", reason.as_str())
+}
+
+/// Returns the body of the response to a refused or failed request: a sentence, and a JSON document
+/// on the second line.
+pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
+    let (sentence, document) = (sentence(reason, requested), document(reason, requested));
+    format!("{sentence}\n{document}\n").into_bytes()
+}
+
+fn document(reason: Reason, requested: &RequestedTarget) -> Value {
+    json!({
         "schema": schema_id::EGRESS_DENIED,
-        "code": code,
+        "code": code(reason),
         "reason": reason.as_str(),
         "message": reason.message(),
         "request": {
@@ -157,10 +237,7 @@ pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
             "path": requested.path,
         },
         "policy_hint": hint(reason, requested),
-    });
-    let mut bytes = document.to_string().into_bytes();
-    bytes.push(b'\n');
-    bytes
+    })
 }
 
 /// Returns the smallest policy rule that would allow this request; null when no rule can.
@@ -198,13 +275,12 @@ fn hint(reason: Reason, requested: &RequestedTarget) -> Value {
 /// guest's connection after it.
 pub(super) fn response(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
     let body = body(reason, requested);
-    let status =
-        hyper::StatusCode::from_u16(reason.status()).unwrap_or(hyper::StatusCode::FORBIDDEN);
     let mut bytes = format!(
-        "HTTP/1.1 {} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
-        status.as_u16(),
-        status.canonical_reason().unwrap_or("Refused"),
+        "HTTP/1.1 {} {}\r\ncontent-type: {CONTENT_TYPE}\r\ncontent-length: {}\r\ncache-control: no-store\r\n{PROXY_STATUS}: {}\r\nconnection: close\r\n\r\n",
+        reason.status(),
+        reason_phrase(reason),
         body.len(),
+        proxy_status(reason, requested),
     )
     .into_bytes();
     if requested.method != "HEAD" {
@@ -239,8 +315,7 @@ mod tests {
             port: 8443,
             path: "/v1/x".to_owned(),
         };
-        let body: Value =
-            serde_json::from_slice(&body(Reason::HostNotAllowed, &requested)).unwrap();
+        let body = document(Reason::HostNotAllowed, &requested);
         assert_eq!(body["schema"], "wp-codebox/egress-denied/v1");
         assert_eq!(body["code"], "wp_codebox_egress_denied");
         assert_eq!(body["request"]["mode"], "base-url");
@@ -256,12 +331,52 @@ mod tests {
             path: &path,
         };
         assert!(rules.request(request).is_ok());
-        let refused: Value =
-            serde_json::from_slice(&super::body(Reason::PrivateAddress, &requested)).unwrap();
+        let refused = document(Reason::PrivateAddress, &requested);
         assert!(refused["policy_hint"].is_null());
-        let failed: Value =
-            serde_json::from_slice(&super::body(Reason::TlsFailed, &requested)).unwrap();
+        let failed = document(Reason::TlsFailed, &requested);
         assert_eq!(failed["code"], "wp_codebox_egress_failed");
+    }
+
+    #[test]
+    fn denial_is_no_json_names_the_option_and_has_a_status_that_no_client_retries() {
+        let requested = |port| RequestedTarget {
+            method: "CONNECT".to_owned(),
+            host: "api.example".to_owned(),
+            port,
+            ..RequestedTarget::default()
+        };
+        for (port, option) in [
+            (443, "(option --allow-host api.example)"),
+            (8443, "(option --allow-host api.example:8443)"),
+        ] {
+            let answer = response(Reason::HostNotAllowed, &requested(port));
+            let answer = String::from_utf8(answer).unwrap();
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with(
+                "HTTP/1.1 403 Forbidden by the network policy of the sandbox (host-not-allowed)\r\n"
+            ));
+            assert!(head.contains("content-type: text/plain; charset=utf-8"));
+            let details = head.split_once("details=\"").unwrap().1;
+            assert!(details.replace('\\', "").contains(option), "{head}");
+            assert!(body.lines().next().unwrap().contains(option), "{body}");
+            assert!(serde_json::from_str::<Value>(body).is_err(), "{body}");
+        }
+        let private = sentence(Reason::PrivateAddress, &requested(443));
+        assert!(!private.contains("--allow-host"), "{private}");
+    }
+
+    #[test]
+    fn details_of_the_proxy_status_are_one_quoted_ascii_string() {
+        let requested = RequestedTarget {
+            host: "a\"b\\c\u{e9}\r\n".to_owned(),
+            ..RequestedTarget::default()
+        };
+        let status = proxy_status(Reason::MalformedRequest, &requested);
+        assert!(status.contains("a\\\"b\\\\c???:"), "{status}");
+        assert!(
+            status.bytes().all(|b| (b' '..=b'~').contains(&b)),
+            "{status}"
+        );
     }
 
     /// The body of every error response has only fields and reasons that its JSON schema lists.
@@ -294,8 +409,7 @@ mod tests {
                 mode: Some(mode),
                 ..RequestedTarget::default()
             };
-            let body: Value =
-                serde_json::from_slice(&body(Reason::PathNotAllowed, &requested)).unwrap();
+            let body = document(Reason::PathNotAllowed, &requested);
             let request = &schema["properties"]["request"];
             known(&schema, &body);
             known(request, &body["request"]);

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
@@ -72,16 +73,23 @@ impl Exchange {
 
     fn refusal(&self, reason: Reason) -> Response<StreamedBody> {
         let reason = self.trace.stopped(reason);
-        let body = Full::new(Bytes::from(denial::body(reason, &self.trace.requested())));
+        let requested = self.trace.requested();
+        let body = Full::new(Bytes::from(denial::body(reason, &requested)));
         let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
         *response.status_mut() =
             StatusCode::from_u16(reason.status()).unwrap_or(StatusCode::BAD_GATEWAY);
+        if let Ok(phrase) = ReasonPhrase::try_from(denial::reason_phrase(reason)) {
+            response.extensions_mut().insert(phrase);
+        }
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
+            HeaderValue::from_static(denial::CONTENT_TYPE),
         );
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Ok(status) = HeaderValue::try_from(denial::proxy_status(reason, &requested)) {
+            headers.insert(denial::PROXY_STATUS, status);
+        }
         response
     }
 
@@ -232,6 +240,7 @@ impl Exchange {
             return Err(Reason::ResponseTooLarge);
         }
         let mut headers = end_to_end(&parts.headers);
+        headers.remove(denial::PROXY_STATUS);
         let scrubber = self.scrubber();
         if let Some(scrubber) = &scrubber {
             let coded = headers

@@ -148,6 +148,29 @@ fn egress_refusal_has_its_reason_and_a_policy_hint_and_causes_no_lookup_or_conne
 }
 
 #[test]
+fn host_cannot_mark_its_response_as_one_of_the_bridge() {
+    let rig = rules(json!({"allowHosts": ["plain.example"]}));
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\nProxy-Status: wp-codebox; error=http_request_denied\r\nX-Kept: 1\r\nContent-Length: 0\r\n\r\n");
+        }),
+    );
+    let forged = rig.ask("GET", "http://plain.example/").to_ascii_lowercase();
+    assert!(
+        forged.contains("x-kept: 1") && !forged.contains("proxy-status"),
+        "{forged}"
+    );
+    // Control: a response of the bridge has the mark.
+    let refused = rig.ask("GET", "http://other.example/").to_ascii_lowercase();
+    assert!(
+        refused.contains("\r\nproxy-status: wp-codebox; error=http_request_denied; details="),
+        "{refused}"
+    );
+}
+
+#[test]
 fn response_to_a_head_request_has_no_body() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host(

@@ -236,14 +236,17 @@ pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns status and JSON body of the response to a refused request.
+/// Returns status and JSON document of the response to a refused request; the body as a whole must not
+/// be JSON.
 pub(super) fn refusal(answer: &str) -> (u16, Value) {
     let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok());
     let body = answer
         .split_once("\r\n\r\n")
         .map(|parts| parts.1)
         .unwrap_or_default();
-    let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
+    assert!(serde_json::from_str::<Value>(body).is_err(), "{answer:?}");
+    let (_, document) = body.split_once('\n').unwrap_or_default();
+    let body: Value = serde_json::from_str(document).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
     assert_eq!(body["schema"], "wp-codebox/egress-denied/v1");
     (status.unwrap(), body)
 }
