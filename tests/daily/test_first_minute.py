@@ -218,6 +218,15 @@ def test_wp_db_query_on_sqlite_names_the_service_mysql(developer):
     must("wp_options" in developer.call("wp", "db", "tables").stdout, "control: a command that uses $wpdb works")
 
 
+def test_failed_program_without_a_network_names_the_option_that_allows_its_host(developer):
+    for words in (["wp", "core", "check-update"], ["wp", "plugin", "install", "sample"], ["php", "-r", "exit( false === file_get_contents( 'https://api.wordpress.org/' ) ? 1 : 0 );"]):
+        refused = developer.call(*words, check=1)
+        must("hint: the sandbox denied requests to api.wordpress.org: " in refused.stderr and "wp-codebox run --allow-host api.wordpress.org`" in refused.stderr, refused.stderr)
+        must("latest version" not in refused.stdout and "Success" not in refused.stdout, refused.stdout)
+    quiet = developer.call("php", "-r", "@file_get_contents( 'https://api.wordpress.org/' ); exit( 0 );")
+    must("hint:" not in quiet.stderr, quiet.stderr)
+
+
 def test_diff_ignores_a_later_wp_command_and_a_second_apply_names_undo(developer):
     developer.call(*GOAL)
     developer.call("wp", "option", "get", "home")

@@ -18,7 +18,7 @@ import threading
 #: TEST-NET-3: the policy treats it as public, and no network routes it.
 ADDRESS = "203.0.113.10"
 HOSTS = f"""127.0.0.1 localhost
-{ADDRESS} allowed.test other.test
+{ADDRESS} allowed.test other.test api.wordpress.org
 10.1.2.3 private.test
 {ADDRESS} mixed.test
 10.1.2.3 mixed.test
@@ -48,6 +48,8 @@ class World:
         self.directory = tempfile.mkdtemp(prefix="codebox-egress.")
         os.chmod(self.directory, 0o755)
         self.requests = []
+        #: Media type and body by path, for clients that need more than a line of text.
+        self.files = {}
         #: The credential that a request to /store carried, and the function that makes the response of /stored from it.
         self.kept, self.stored = "", lambda text: [text.encode()]
         self.lock = threading.Lock()
@@ -82,7 +84,7 @@ class World:
                 "-subj", "/CN=Test Authority")
         command("openssl", "req", *key, "-keyout", leaf + ".key", "-out", leaf + ".csr", "-subj", "/CN=allowed.test")
         with open(leaf + ".ext", "w", encoding="ascii") as file:
-            file.write("subjectAltName=DNS:allowed.test,DNS:other.test\n")
+            file.write("subjectAltName=DNS:allowed.test,DNS:other.test,DNS:api.wordpress.org\n")
         command("openssl", "x509", "-req", "-in", leaf + ".csr", "-CA", authority + ".pem", "-CAkey", authority + ".key",
                 "-CAcreateserial", "-days", "2", "-extfile", leaf + ".ext", "-out", leaf + ".pem")
         with open(BUNDLE, "rb") as system, open(authority + ".pem", "rb") as own:
@@ -147,8 +149,8 @@ class World:
             self.held.set()
             self.release.wait(90)
         request.send_response(status)
-        data = text.encode()
-        for name, value in {**headers, "Content-Type": "text/plain", "Content-Length": str(len(data)), "Connection": "close"}.items():
+        kind, data = self.files.get(path, ("text/plain", text.encode()))
+        for name, value in {**headers, "Content-Type": kind, "Content-Length": str(len(data)), "Connection": "close"}.items():
             request.send_header(name, value)
         request.end_headers()
         # Two writes, so that an echoed secret may arrive split across reads.

@@ -19,7 +19,12 @@ use wp_codebox_contracts::{
     OutputStream, StdinFlow, TerminalSize,
 };
 use wp_codebox_control::{LiveClient, ReplyTimeout};
+use wp_codebox_policy::DeniedHosts;
 use wp_codebox_runtime::kernel_error;
+
+/// Number of last bytes of the output in which a failed program's denied network requests are
+/// searched, next to those that arrived last.
+const LAST: usize = 64 * 1024;
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
@@ -175,6 +180,7 @@ fn follow(
     client: &LiveClient,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<u8, ErrorBody> {
+    let mut last = Vec::new();
     loop {
         let reply = match (client.next(ReplyTimeout::Unlimited)?, input.failure()) {
             // Standard input was not copied completely, so report that error instead of the
@@ -202,11 +208,20 @@ fn follow(
                 stream,
                 text,
                 base64,
-            } if !output.is_json() => show(output, args, stream, &printed(text, base64), seen),
+            } if !output.is_json() => {
+                let bytes = printed(text, base64);
+                show(output, args, stream, &bytes, seen);
+                last.drain(..last.len().saturating_sub(LAST));
+                last.extend(bytes);
+            }
             LiveReply::Exited(end) => {
                 let status = status(output, &end);
-                if let (Some(hint), false, false) = (hint, status == 0, output.is_json()) {
-                    output.note(&format!("hint: {hint}"));
+                if status != 0 && !output.is_json() {
+                    let mut denied = DeniedHosts::default();
+                    denied.read(&String::from_utf8_lossy(&last));
+                    for hint in hint.into_iter().chain(denied.hint()) {
+                        output.note(&format!("hint: {hint}"));
+                    }
                 }
                 return Ok(status);
             }

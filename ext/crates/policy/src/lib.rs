@@ -9,6 +9,7 @@ mod agent_presets;
 mod command_line;
 mod commands;
 mod components;
+mod denied_hosts;
 mod env_name;
 mod groups;
 mod isolation;
@@ -39,6 +40,7 @@ pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, apart_from_components,
     check_agent_bundles, check_components, check_runtime_task,
 };
+pub use denied_hosts::DeniedHosts;
 pub use env_name::{EnvNameError, check_env_name};
 pub use groups::{
     Batch, Fanout, FanoutPolicy, GroupStatus, MAX_FANOUT_CONCURRENCY, TouchedFiles, cancelled_row,

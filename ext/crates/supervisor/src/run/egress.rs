@@ -7,7 +7,7 @@
 
 use super::context::RunContext;
 use super::mail;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, RunEvidence};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -152,6 +152,8 @@ impl Open {
             "rowsCut": log.cut,
             "denied": denied,
         });
+        let refused = log.rows.iter().filter(|row| row.lacks_rule());
+        refused.for_each(|row| recorder.evidence.denied_hosts.add(&row.host, row.port));
         recorder.evidence.egress.extend(rows(log, phase));
         let detail = summary.as_object().cloned().unwrap_or_default();
         recorder.observe("egress", summary, detail)
@@ -222,6 +224,27 @@ fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
         })
         .chain(cut)
         .collect()
+}
+
+/// Adds to the error of a failed run which hosts its guests asked for in vain, and the option that
+/// allows them. Guests without a network have no bridge, so there the output of their programs is
+/// searched.
+pub(super) fn explain(
+    error: Option<&mut ErrorBody>,
+    policy: &RuntimePolicy,
+    evidence: &RunEvidence,
+) {
+    let Some(error) = error else { return };
+    let mut denied = evidence.denied_hosts.clone();
+    if matches!(policy.network, NetworkPolicy::Posture(_)) {
+        for execution in &evidence.executions {
+            if execution.exit_code != Some(0) {
+                denied.read(&execution.stdout);
+                denied.read(&execution.stderr);
+            }
+        }
+    }
+    error.hints.extend(denied.hint());
 }
 
 /// Builds the document with all requests of all guests. `None` if the policy has no network rules,

@@ -337,7 +337,12 @@ fn stages(
             Ok(checks)
         })
         .map_err(|error| finish::kept(run_dir, &work, error))?;
-    let verdict = verdict::decide(&work, &checks, outside.cancellation.reason());
+    let mut verdict = verdict::decide(&work, &checks, outside.cancellation.reason());
+    egress::explain(
+        verdict.error.as_mut(),
+        &context.prepared.policy,
+        &recorder.evidence,
+    );
     finish::bundle(
         &context,
         recorder,

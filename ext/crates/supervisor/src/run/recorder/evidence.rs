@@ -6,6 +6,7 @@ use crate::run::agents::Inactive;
 use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord, PhpSyntax};
 use wp_codebox_contracts::ModelUsage;
+use wp_codebox_policy::DeniedHosts;
 
 /// What was recorded while guests ran; the bundle is built from it.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(in crate::run) struct RunEvidence {
     pub observations: Vec<Value>,
     /// Network requests that reached the egress bridge, one row each.
     pub egress: Vec<Value>,
+    /// Hosts that the policy does not allow and that a guest asked for.
+    pub denied_hosts: DeniedHosts,
     /// Sentences that inform the caller, e.g. that output was truncated.
     pub notices: Vec<String>,
     /// Mounted plugins and themes that could not be activated in the guest of the work.
