@@ -563,7 +563,10 @@ fn allowed_egress_sets_proxy_php_ini_and_certificate_and_denied_egress_sets_none
     };
     let denied = of(&GuestEgress::Denied);
     assert_eq!((&denied.egress, denied.mail), (&None, Some(25)));
-    assert!(egress_environment(&GuestEgress::Denied).is_empty());
+    let retries = egress_environment(&GuestEgress::Denied);
+    assert_eq!(retries.len(), 2, "there are variables of a proxy");
+    assert_eq!(retries["npm_config_fetch_retries"], "0");
+    assert_eq!(retries["PIP_RETRIES"], "1");
     assert!(!file(&denied, "php.ini").unwrap().contains("prepend"));
 
     let tunnel = of(&GuestEgress::Tunnel);
