@@ -18,6 +18,8 @@ const BEFORE_HOST: &[&str] = &[
     "denied the request to ",
     // libcurl: curl, git, Composer, PHP, WordPress.
     "Could not resolve host: ",
+    // Composer, which wraps its lines inside libcurl's words.
+    "curl error 6 while downloading https://",
     // Node.js, npm.
     "getaddrinfo ENOTFOUND ",
     "getaddrinfo EAI_AGAIN ",
