@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -230,4 +231,30 @@ def test_services_are_refused_at_isolation_level_reduced(bench):
     must("services need isolation level full" in refused.stdout, f"{refused}")
     # Controls: the same run without the service, and with it where user namespaces are allowed.
     run_without_userns(bench, *asked).expect(0)
+    bench.run("--service", "mysql", *asked).expect(0)
+
+
+def test_database_for_a_php_without_mysqli_is_refused_with_the_name_of_the_package_before_a_guest_starts(bench):
+    must(os.geteuid() == 0, "this case mounts a directory over PHP's configuration in a mount namespace; run it as root")
+    scanned = subprocess.run([bench.environment["CODEBOX_PHP"], "-r", "echo PHP_CONFIG_FILE_SCAN_DIR;"], capture_output=True, text=True, check=True).stdout
+    few = os.path.join(bench.directory, "few-extensions")
+    shutil.copytree(scanned, few)
+    for name in os.listdir(few):
+        if "mysql" in name:
+            os.unlink(os.path.join(few, name))
+    asked = ["--command", "wordpress.run-php", "--arg", "code=echo 'started';"]
+    mount = ["unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', few, scanned]
+
+    def run(*services):
+        arguments = ["run", *services, *asked, *bench.paths(), "--site", bench.site, "--json"]
+        process = subprocess.Popen([*mount, bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        return bench.finish(arguments, process)
+
+    refused = run("--service", "mysql")
+    error = refused.json["error"]
+    version = subprocess.run([bench.environment["CODEBOX_PHP"], "-r", "echo PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION;"], capture_output=True, text=True, check=True).stdout
+    must(error["code"] == "wp_codebox_sandbox_start_failed" and f"apt-get install php{version}-mysql" in error["message"] and "mysqli" in error["message"], f"{refused}")
+    must("started" not in refused.stdout and "<style" not in refused.stdout, f"{refused}")
+    # Controls: the same PHP without a database, and the PHP with all extensions with one.
+    run().expect(0)
     bench.run("--service", "mysql", *asked).expect(0)

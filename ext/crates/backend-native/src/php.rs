@@ -13,6 +13,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Extensions that a guest never loads: this project's own, and tools that change how PHP runs.
 const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
+/// Extension with which WordPress connects to MariaDB.
+const MYSQL: &str = "mysqli";
 /// Path prefixes allowed for PHP; the guest sees these directories read-only.
 const PREFIXES: [&str; 4] = ["/usr/", "/bin/", "/opt/", "/lib/"];
 /// Format version of the cached settings.
@@ -86,6 +88,16 @@ pub enum PhpError {
         /// Version that PHP reported.
         version: String,
     },
+    /// PHP has no extension for the database that the guest's WordPress shall use.
+    #[error(
+        "PHP {binary} has no extension {MYSQL}, which WordPress needs for the service mysql: install the package {package} (Debian: apt-get install {package}), or choose another PHP with --php"
+    )]
+    NoMysql {
+        /// Path of the PHP program.
+        binary: String,
+        /// Debian package with the extension.
+        package: String,
+    },
 }
 
 impl PhpError {
@@ -97,6 +109,7 @@ impl PhpError {
             | Self::Outside { .. }
             | Self::Silent { .. }
             | Self::TooOld { .. } => ErrorCode::ConfigInvalid,
+            Self::NoMysql { .. } => ErrorCode::SandboxStartFailed,
         }
     }
     /// Returns public code and message, for sending to another process.
@@ -155,6 +168,23 @@ impl PhpLayout {
         };
         write_cache(state_dir, &cache, &cached);
         Ok(cached.layout)
+    }
+
+    /// Checks that this PHP can connect to the database of a guest.
+    pub fn check_mysql(&self) -> Result<(), PhpError> {
+        if self.loaded.iter().any(|name| name == MYSQL) {
+            return Ok(());
+        }
+        let mut parts = self.version.split('.');
+        let (major, minor) = (parts.next(), parts.next());
+        Err(PhpError::NoMysql {
+            binary: self.binary.clone(),
+            package: format!(
+                "php{}.{}-mysql",
+                major.unwrap_or_default(),
+                minor.unwrap_or_default()
+            ),
+        })
     }
 
     /// Returns the directory below `/opt` that must be mounted for this PHP, for example
@@ -336,6 +366,26 @@ mod tests {
     fn php_below_8_2_is_too_old() {
         assert!(recent("8.2.36") && recent("8.4.0RC1") && recent("9.0.0"));
         assert!(!recent("8.1.30") && !recent("7.4") && !recent(""));
+    }
+
+    #[test]
+    fn php_without_mysqli_is_refused_for_a_database_and_the_error_names_the_package() {
+        let mut layout = PhpLayout {
+            binary: "/usr/bin/php8.3".to_owned(),
+            version: "8.3.12".to_owned(),
+            ini_directory: String::new(),
+            extension_dir: String::new(),
+            extensions: Vec::new(),
+            loaded: vec!["core".to_owned(), "mysqlnd".to_owned()],
+        };
+        let error = layout.check_mysql().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::SandboxStartFailed);
+        assert!(
+            error.to_string().contains("apt-get install php8.3-mysql"),
+            "{error}"
+        );
+        layout.loaded.push("mysqli".to_owned());
+        assert!(layout.check_mysql().is_ok());
     }
 
     #[test]

@@ -196,9 +196,12 @@ fn backend(
     };
     let database = match prepared.services.has_database() {
         false => Database::Sqlite,
-        true => Database::MariaDb {
-            program: ServerProgram::MariaDb.find().map_err(|e| e.body())?,
-        },
+        true => {
+            php.check_mysql().map_err(|e| e.body())?;
+            Database::MariaDb {
+                program: ServerProgram::MariaDb.find().map_err(|e| e.body())?,
+            }
+        }
     };
     let template: Template = ensure_template(&TemplateRequest {
         state_dir: prepared.state.path(),
