@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '5bf9abba4505f2f3551063be5877476cfbc052a45e6c109611aa216942566bef',
+	'contract_digest' => '36997167a6f64adaced26e7ccc3f7954be1fb7ad57e5f5efbe9367aee8dfe9f0',
 ];

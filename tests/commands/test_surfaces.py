@@ -193,6 +193,10 @@ def urls(document):
     must({"home", "singular", "author", "feed", "search"} <= {row["kind"] for row in document["urls"]}, f"kinds: {document}")
 
 
+#: A workload whose first run sends 20 queries and caches their result.
+CACHED = "global $wpdb; if ( false === wp_cache_get( 'cached', 'surfaces' ) ) { for ( $i = 0; $i < 20; $i++ ) { $wpdb->get_var( 'SELECT 1' ); } wp_cache_set( 'cached', 1, 'surfaces' ); }"
+
+
 INVENTORIES = [
     Step("wordpress.runtime-discovery", {}, discovered),
     Step("wordpress.runtime-discovery", {"surface": "users"}, lambda d: must("plugins" not in d and d["users"]["total"] == 2, f"users: {d}"), name="runtime-discovery of one surface returns only that surface"),
@@ -326,6 +330,10 @@ TESTS = [
     Step(PHPUNIT, {"plugin-slug": SLUG, "phpunit-args-json": ["--log-junit=/tmp/x"]}, fails=INVALID, says="sets itself", name="a PHPUnit argument that the command sets itself is refused"),
     Step(PHPUNIT, {"plugin-slug": SLUG, "env-json": {"LD_PRELOAD": "x"}}, fails=INVALID, says="LD_PRELOAD", name="LD_PRELOAD in the environment is refused"),
     Step("wordpress.core-phpunit", {}, fails=UNSUPPORTED, says="core-root"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "3", "workloads-json": [{"id": "cached", "code": CACHED}]},
+         lambda d: equal([d["scenarios"][0]["metrics"]["queries"][name] for name in ("first", "min", "max")], [20, 0, 0]), name="a benchmark reports the queries of the first run, whose results the warm-up caches"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "3", "warmup": "0", "workloads-json": [{"id": "uncached", "code": "global $wpdb; $wpdb->query( 'SELECT 1' );"}]},
+         lambda d: equal([d["scenarios"][0]["metrics"]["queries"][name] for name in ("first", "min", "max")], [1, 1, 1]), name="a benchmark without a cache has the same number of queries in the first run"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "5"}, lambda d: must(d["scenarios"][0]["id"] == "sum" and len(d["scenarios"][0]["samples"]["wallMs"]) == 5 and d["scenarios"][0]["metrics"]["wallMs"]["p95"] >= d["scenarios"][0]["metrics"]["wallMs"]["p50"], f"bench: {d}")),
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "boom", "code": "throw new Exception('boom');"}]}, fails=FAILED, says="boom", name="a bench workload that throws fails the command"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "one", "code": "1;", "iterations": 3}]}, fails=INVALID, says='no member "iterations"', name="an unknown member of a bench workload is refused"),

@@ -152,6 +152,7 @@ final class Bench {
 	 */
 	private function measure( \Closure $workload, ?\Closure $setup, ?\Closure $teardown, int $warmup, int $iterations, string $between, int $end ): array {
 		$samples = array();
+		$first   = array();
 		try {
 			$setup && $setup();
 			for ( $i = -$warmup; $i < $iterations; $i++ ) {
@@ -164,11 +165,16 @@ final class Bench {
 				$this->watch->begin();
 				$workload();
 				$costs = $this->watch->costs();
-				if ( $i >= 0 ) {
-					$samples['wallMs'][]      = $costs['wallMs'];
-					$samples['cpuMs'][]       = $costs['cpuMs'];
-					$samples['memoryBytes'][] = max( 0, $costs['peakMemoryBytes'] - $before );
-					$samples['queries'][]     = $this->watch->queries()['count'];
+				$run   = array(
+					'wallMs'      => $costs['wallMs'],
+					'cpuMs'       => $costs['cpuMs'],
+					'memoryBytes' => max( 0, $costs['peakMemoryBytes'] - $before ),
+					'queries'     => $this->watch->queries()['count'],
+				);
+				// The first run fills caches, so the later ones do not show what a cold request costs.
+				$first = array() === $first ? $run : $first;
+				foreach ( $i < 0 ? array() : $run as $name => $value ) {
+					$samples[ $name ][] = $value;
 				}
 			}
 			$teardown && $teardown();
@@ -181,7 +187,7 @@ final class Bench {
 		return array(
 			'status'     => 'ok',
 			'iterations' => $iterations,
-			'metrics'    => array_map( statistics( ... ), $samples ),
+			'metrics'    => array_combine( array_keys( $samples ), array_map( static fn ( int|float $value, array $values ): array => array( 'first' => $value ) + statistics( $values ), $first, $samples ) ),
 			'samples'    => $samples,
 		);
 	}

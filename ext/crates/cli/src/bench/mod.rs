@@ -59,7 +59,15 @@ pub(crate) fn show_summary(
     let mut results = results(evidence)?;
     only(&mut results, scenarios)?;
     let document = summary::summary(evidence, &results);
-    let headings = ["SCENARIO", "METRIC", "MIN", "MEDIAN", "P95", "MAX"];
+    let headings = [
+        "SCENARIO",
+        "METRIC",
+        "FIRST RUN",
+        "MIN",
+        "MEDIAN",
+        "P95",
+        "MAX",
+    ];
     answer(output, &document, &headings, &summary::rows(&document));
     Ok(())
 }

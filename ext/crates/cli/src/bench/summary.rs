@@ -129,6 +129,7 @@ pub(super) fn rows(document: &Value) -> Vec<Vec<String>> {
                 String::new(),
                 String::new(),
                 String::new(),
+                String::new(),
                 why,
             ]);
         }
@@ -137,6 +138,7 @@ pub(super) fn rows(document: &Value) -> Vec<Vec<String>> {
             lines.push(vec![
                 id.clone(),
                 name.clone(),
+                of("first"),
                 of("min"),
                 of("p50"),
                 of("p95"),
@@ -157,7 +159,8 @@ mod tests {
         let evidence = Evidence::of_document(
             "x".to_owned(),
             json!({"schema": BENCH_RESULTS, "component": "demo", "iterations": 4, "scenarios": [
-                {"id": "a", "status": "ok", "iterations": 4, "samples": {"wallMs": [1, 2, 3, 4]}},
+                {"id": "a", "status": "ok", "iterations": 4, "samples": {"wallMs": [1, 2, 3, 4]},
+                    "metrics": {"wallMs": {"first": 9, "min": 1, "p50": 2, "p95": 4, "max": 4}}},
                 {"id": "b", "status": "failed", "message": "boom"},
             ]}),
         );
@@ -174,6 +177,8 @@ mod tests {
             (&document["component"], &document["iterations"]),
             (&json!("demo"), &json!(4))
         );
-        assert_eq!(rows(&document).len(), 2);
+        let rows = rows(&document);
+        assert_eq!(rows[0], ["a", "wallMs", "9", "1", "2", "4", "4"]);
+        assert_eq!((rows.len(), rows[1].len()), (2, rows[0].len()));
     }
 }

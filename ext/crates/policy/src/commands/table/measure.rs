@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Row] = &[
             "warmup",
             0,
             1_000_000,
-            "Number of warm-up runs; default 1.",
+            "Number of warm-up runs, which fill caches; default 1. The statistics leave them out, first of each metric has the very first run.",
         ),
         text("dependency-slugs", "Plugins that the workloads need, separated by commas."),
         object("env-json", "Environment of the workloads."),
