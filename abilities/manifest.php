@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '36997167a6f64adaced26e7ccc3f7954be1fb7ad57e5f5efbe9367aee8dfe9f0',
+	'contract_digest' => '68b5795f3b30df61ebe97470aeb62bbc5e0e42c78e4500634b20dc8f70d5e1fb',
 ];

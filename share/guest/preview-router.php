@@ -11,6 +11,8 @@
  * `/.codebox/ready` without that header reports that this server is running; `/.codebox/login` with the
  * header `X-Codebox-Login` logs in. Visitors cannot send either header.
  *
+ * Each PHP message of a script is a line of standard error (preview/php-errors.php).
+ *
  * @package WPCodebox
  */
 
@@ -40,6 +42,9 @@ unset( $codebox_site );
 if ( null === $codebox_script ) {
 	return true;
 }
+
+require_once __DIR__ . '/preview/php-errors.php';
+new Php_Errors( WP_HOME, $_SERVER['REQUEST_METHOD'] . ' ' . strtok( (string) $_SERVER['REQUEST_URI'], '?' ) );
 
 unset( $codebox_script );
 chdir( dirname( $_SERVER['SCRIPT_FILENAME'] ) );

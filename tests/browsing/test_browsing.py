@@ -111,7 +111,31 @@ def steps(listener):
         '[{"kind":"evaluate","expression":"\'x\'.repeat(70000)","assert":{"truncated":true,"bytes":70002}}]',
         '[{"kind":"evaluate","expression":"0/0","assert":null}]',
     ]
+    faults = {
+        "fatal": step(PROBE, "url=/?fault=fatal", "capture=none"),
+        "fatal load": step("wordpress.browser-page-load", "url=/?fault=fatal", "capture=none"),
+        "fatal html": step("wordpress.capture-html", "url=/?fault=fatal"),
+        "fatal expected": step(PROBE, "url=/?fault=fatal", "capture=none", "expect-status=500"),
+        "fatal asserted": step(PROBE, "url=/?fault=fatal", "capture=none", "assert=status:500"),
+        "late": step(PROBE, "url=/?fault=late", "capture=none", "expect-status=200"),
+        "busy": step(PROBE, "url=/?fault=busy", "capture=none"),
+        "busy expected": step(PROBE, "url=/?fault=busy", "capture=none", "expect-status=503"),
+        "other status": step(PROBE, "url=/?fault=busy", "capture=none", "expect-status=200"),
+        "missing": step(PROBE, "url=/?p=98765", "capture=none"),
+        "behind": step(PROBE, "url=/?fault=behind", "capture=none", "wait-for=selector:#done"),
+        "behind advisory": step(PROBE, "url=/?fault=behind", "capture=none", "wait-for=selector:#done", "assert=advisory:no-php-errors"),
+        "warns": step(PROBE, "url=/?fault=warn", "capture=none"),
+        "warns asserted": step(PROBE, "url=/?fault=warn", "capture=none", "assert=no-php-errors"),
+        "silent asserted": step(PROBE, "url=/", "capture=none", "assert=no-php-errors"),
+        "throws": step(PROBE, f"url={PAGES}/errors.html", "capture=none", "duration=300ms"),
+        "navigated": step(ACTIONS, "timeout=180s", "capture=none", "steps-json=" + json.dumps([{"kind": "navigate", "url": "/"}, {"kind": "navigate", "url": "/?fault=fatal"}])),
+        "navigated expected": step(ACTIONS, "timeout=180s", "capture=none", "steps-json=" + json.dumps([{"kind": "navigate", "url": "/?fault=fatal", "expectStatus": 500}, {"kind": "navigate", "url": "/", "expectStatus": 200}])),
+        "navigated other": step(ACTIONS, "timeout=180s", "capture=none", "steps-json=" + json.dumps([{"kind": "navigate", "url": "/", "expectStatus": 404}])),
+        "images": step(PROBE, "url=/?fault=images", "capture=none", "duration=300ms", "assert=no-errors"),
+        "own image": step(PROBE, "url=/?fault=own-image", "capture=none", "duration=300ms", "assert=no-errors"),
+    }
     return {
+        **faults,
         "holds": step(ACTIONS, "url=/", "step-timeout=60s", "timeout=180s", "steps-json=" + holds, "capture=none"),
         "differs": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[0], "capture=none"),
         "long": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[1], "capture=none"),
@@ -257,6 +281,59 @@ def test_browser_probe_records_console_and_errors(recipe_run):
     must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
 
 
+def fault(recipe_run, name, *words, reason="page-error"):
+    document = recipe_run.step(name, 1)
+    must(document["error"]["reason"] == reason and all(word in document["error"]["message"] for word in words), f"{name}: {document['error']}")
+    return document
+
+
+@pytest.mark.parametrize("name", ["fatal", "fatal load", "fatal html", "late", "behind"])
+def test_page_whose_request_ends_with_a_fatal_php_error_fails_and_the_result_has_file_and_line(recipe_run, name):
+    document = fault(recipe_run, name, "fatal error", "/mu-plugins/faults.php:")
+    row = document["phpErrors"][-1]
+    must((row["level"], row["file"], row["request"]) == ("fatal", "/wordpress/wp-content/mu-plugins/faults.php", "GET /") and row["line"] > 3, str(row))
+    must(document["phpErrorsTotal"] == 1 and document["status"] in ("failed", "error"), str(document)[:500])
+
+
+@pytest.mark.parametrize("name, status", [("fatal expected", 500), ("fatal asserted", 500), ("busy expected", 503), ("missing", 404), ("behind advisory", 200)])
+def test_page_with_a_fault_that_the_caller_expects_passes(recipe_run, name, status):
+    document = recipe_run.step(name)
+    must(document["httpStatus"] == status and document["status"] == "ok", str(document)[:500])
+    must(len(document["phpErrors"]) == (0 if name in ("missing", "busy expected") else 1), str(document["phpErrors"]))
+
+
+def test_page_that_answers_503_or_another_status_than_the_expected_one_fails(recipe_run):
+    must(fault(recipe_run, "busy", "answered with 503", "expect-status=503")["phpErrors"] == [], "PHP errors")
+    fault(recipe_run, "other status", "status:200", "the status is 503", reason="assertion-failed")
+
+
+def test_page_with_an_exception_that_nothing_catches_fails_unless_no_errors_is_advisory(recipe_run):
+    fault(recipe_run, "throws", "nobody catches this", "errors.html", "advisory:no-errors")
+    recipe_run.step("errors")
+
+
+def test_php_warning_is_listed_and_fails_only_the_assertion_no_php_errors(recipe_run):
+    for document in (recipe_run.step("warns"), fault(recipe_run, "warns asserted", "no-php-errors", "warning: careful in /wordpress/", reason="assertion-failed")):
+        must([(row["level"], row["message"]) for row in document["phpErrors"]] == [("warning", "careful")], str(document["phpErrors"]))
+    must(recipe_run.step("silent asserted")["phpErrors"] == [], "PHP errors of a page without a fault")
+
+
+def test_navigate_step_to_a_page_with_a_fatal_error_fails_unless_it_expects_the_status(recipe_run):
+    rows = fault(recipe_run, "navigated", "steps[1] navigate", "fatal error")["steps"]
+    must([row["status"] for row in rows] == ["passed", "failed"], str(rows))
+    must([row["status"] for row in recipe_run.step("navigated expected")["steps"]] == ["passed", "passed"], "expected status")
+    fault(recipe_run, "navigated other", "answered with 200, but 404 was expected", reason="step-failed")
+
+
+def test_request_that_the_policy_refuses_is_listed_apart_and_is_no_error_of_the_page(recipe_run):
+    document = recipe_run.step("images")
+    must([row["url"] for row in document["denied"]] == ["https://denied.test/avatar.png"], str(document["denied"]))
+    must(document["errors"] == [] and document["networkFailed"] == [], str(document["errors"]))
+    must(any(row["host"] == "denied.test" and row["decision"] == "denied" for row in document["external"]["requests"]), str(document["external"]))
+    own = fault(recipe_run, "own image", "no-errors", "503", reason="assertion-failed")
+    must(own["denied"] == [] and len(own["networkFailed"]) == 1, str(own["networkFailed"]))
+
+
 def test_failed_browser_assertion_fails_the_step(recipe_run):
     failing = recipe_run.step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
@@ -389,11 +466,11 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
         "episode", verb, begun["id"], *arguments, "--state", bench.state, "--site", bench.site, "--json")
     seen = episode("observe", json.dumps({"type": "browser-result", "url": f"{PAGES}/errors.html"})).expect(0).json
     data = seen["data"]
-    must(seen["type"] == "browser-result" and data["status"] == "ok" and data["finalUrl"] == f"http://localhost{PAGES}/errors.html", json.dumps(seen)[:1500])
+    must(seen["type"] == "browser-result" and data["status"] == "failed" and data["error"]["reason"] == "page-error" and data["finalUrl"] == f"http://localhost{PAGES}/errors.html", json.dumps(seen)[:1500])
     must(data["errors"] and data["artifacts"], "what the page did wrong, and what was kept of it: " + json.dumps(seen)[:1500])
     step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
                    json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
-    must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
+    must(step["observation"]["data"]["title"].startswith("Seen") and step["observation"]["data"]["status"] == "ok", json.dumps(step["observation"])[:900])
     # For a host that the policy does not allow, the egress bridge answers, and its refusal becomes the page.
     before = len(bench.world.requests)
     elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]

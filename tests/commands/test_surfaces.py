@@ -14,6 +14,7 @@ CRUD = "wordpress.crud-operation"
 ADMIN_PAGE = "wordpress.simulated-admin-page-load"
 PAGE = "wordpress.simulated-frontend-page-load"
 SERVER = "wordpress.server-page-load"
+HTTP = "wordpress.http-request"
 PHPUNIT = "wordpress.phpunit"
 INVALID = "wp_codebox_input_invalid"
 FAILED = "wp_codebox_command_failed"
@@ -197,6 +198,16 @@ def urls(document):
 CACHED = "global $wpdb; if ( false === wp_cache_get( 'cached', 'surfaces' ) ) { for ( $i = 0; $i < 20; $i++ ) { $wpdb->get_var( 'SELECT 1' ); } wp_cache_set( 'cached', 1, 'surfaces' ); }"
 
 
+def failed_page(status, message="surfaces_is_not_defined"):
+    """Returns a check that a page ended with this status, and that phpErrors has its fatal error with file and line."""
+    def check(found):
+        document = printed(found) if "stdout" in found else found
+        equal(document["http"]["status"] if "http" in document else document["status"], status)
+        row = document["phpErrors"][-1]
+        must(row["level"] == "fatal" and message in row["message"] and row["file"].endswith(f"/{SLUG}.php") and row["line"] > 50, f"phpErrors: {document['phpErrors']}")
+    return check
+
+
 INVENTORIES = [
     Step("wordpress.runtime-discovery", {}, discovered),
     Step("wordpress.runtime-discovery", {"surface": "users"}, lambda d: must("plugins" not in d and d["users"]["total"] == 2, f"users: {d}"), name="runtime-discovery of one surface returns only that surface"),
@@ -240,8 +251,11 @@ PAGES = [
     Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="not a front-end page", name="wp-login.php is refused as a front-end page"),
     Step(PAGE, {"url": "http://example.org/"}, fails=INVALID, says="page of this sandbox", name="a URL of another site is refused"),
     Step(PAGE, {"path": "/?surfaces=warn"}, warned, name="a PHP warning of a page is reported with message and file"),
-    Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a fatal error of a page is reported with status 500"),
-    page("memory", "a page over the PHP memory limit is reported as fatal", http__status=500, outcome="fatal"),
+    Step(PAGE, {"path": "/?surfaces=fatal"}, lambda row: fatal(printed(row)), fails=FAILED, says="surfaces_is_not_defined", name="a fatal error of a page fails the command"),
+    Step(PAGE, {"path": "/?surfaces=fatal", "expect-status": "500"}, fatal, name="a fatal error of a page with expect-status 500 succeeds"),
+    Step(PAGE, {"path": "/?surfaces=memory", "expect-status": "500"}, has(http__status=500, outcome="fatal"), name="a page over the PHP memory limit is reported as fatal"),
+    Step(PAGE, {"path": "/?surfaces=busy"}, lambda row: equal((printed(row)["http"]["status"], printed(row)["phpErrors"]), (503, [])), fails=FAILED, says="set expect-status=503", name="a page that answers 503 fails the command"),
+    Step(PAGE, {"path": "/?surfaces=busy", "expect-status": "503"}, has(http__status=503), name="a page that answers 503 with expect-status 503 succeeds"),
     page("exit", "the output of a page that exits early is returned", http__status=200, body__bytes=7),
     page("letters", "the excerpt of a page ends before a character that exceeds its limit", title="ü", body__bytes=6017, body__excerpt="<title>ü</title>" + 2039 * "ä"),
     page("bytes", "a page that is not UTF-8 is reported as base64", title="\ufffd!", body__excerpt__base64="PHRpdGxlPv8hPC90aXRsZT4="),
@@ -269,6 +283,18 @@ PAGES = [
     Step(SERVER, {"path": "/", "expect-status": "200"}, both(has(mode="server-http", source="server-http", target__kind="frontend", title="Codebox"), lambda d: must(d["diagnostics"]["queries"]["count"] > 5 and "content-type" in d["http"]["headers"], f"server: {json.dumps(d)[:600]}"))),
     Step(SERVER, {"surface": "admin"}, has(http__status=302, outcome="redirected"), name="the web server redirects a visitor away from the admin area"),
     Step(SERVER, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["http"]["status"], 500), fails=FAILED, says="answered with 500", name="a web server page with a status other than expect-status fails"),
+    Step(SERVER, {"path": "/?surfaces=fatal"}, failed_page(500), fails="page-error", says="surfaces_is_not_defined", name="a web server page with a fatal error fails the command"),
+    Step(SERVER, {"path": "/?surfaces=fatal", "expect-status": "500"}, both(fatal, failed_page(500)), name="a web server page with a fatal error and expect-status 500 succeeds"),
+    Step(SERVER, {"path": "/?surfaces=late", "expect-status": "200"}, failed_page(200, "Uncaught LogicException: too late"), fails="page-error", says="too late", name="an exception after the response has begun fails the command although the status is the expected one"),
+    Step(SERVER, {"path": "/?surfaces=busy"}, fails="page-error", says="answered with 503", name="a web server page that answers 503 fails the command"),
+    Step(SERVER, {"path": "/wp-includes/images/blank.gif"}, has(http__status=200, phpErrors=[], status="ok"), name="a static file of the web server has no PHP errors"),
+    Step(SERVER, {"path": "/?surfaces=warn"}, both(has(http__status=200, status="ok"), lambda d: equal([row["message"] for row in d["phpErrors"]], ["careful"])), name="a PHP warning is listed in phpErrors and does not fail the command"),
+    Step(HTTP, {"url": "/?surfaces=fatal"}, failed_page(500), fails="page-error", says="surfaces_is_not_defined", name="a request that ends with a fatal error fails the command"),
+    Step(HTTP, {"url": "/?surfaces=fatal", "expect-status": "500"}, failed_page(500), name="a request that ends with a fatal error and expect-status 500 succeeds"),
+    Step(HTTP, {"url": "/?surfaces=late"}, failed_page(200, "Uncaught LogicException: too late"), fails="page-error", says="too late", name="a request whose script throws after the response has begun fails the command"),
+    Step(HTTP, {"url": "/?surfaces=busy"}, fails="page-error", says="set expect-status=503", name="a request that is answered with 503 fails the command"),
+    Step(HTTP, {"url": "/?surfaces=busy", "expect-status": "503"}, has(status=503, phpErrors=[]), name="a request that is answered with 503 and expect-status 503 succeeds"),
+    Step(HTTP, {"url": "/?p=98765"}, has(status=404), name="a request that is answered with 404 succeeds without expect-status"),
     Step(SERVER, {"path": "/wp-content/database/.ht.sqlite"}, has(http__status=403), name="the web server does not serve the database file"),
 ]
 

@@ -42,6 +42,11 @@ impl Page<'_> {
                 let until = self.within(step.timeout.unwrap_or(task.step_timeout));
                 self.step(index, step, (task, until), &mut row)
             });
+            let expected = match &step.act {
+                StepAction::Navigate { expect_status, .. } => *expect_status,
+                _ => None,
+            };
+            let done = self.judge(done, task, expected);
             row["status"] = json!(if done.is_ok() { "passed" } else { "failed" });
             row["durationMs"] =
                 json!(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
@@ -55,6 +60,9 @@ impl Page<'_> {
             if let Err(failure) = done {
                 return Err(match failure {
                     Failure::Step { what } => Failure::Step {
+                        what: format!("steps[{index}] {}: {what}", step.kind),
+                    },
+                    Failure::Page { what } => Failure::Page {
                         what: format!("steps[{index}] {}: {what}", step.kind),
                     },
                     Failure::Timeout { what, seconds } => Failure::Timeout {
@@ -81,9 +89,17 @@ impl Page<'_> {
                 url,
                 wait_for,
                 duration,
+                expect_status,
             } => {
                 let url = address(url).map_err(Failure::step)?;
                 self.navigate(&url, wait_for, until)?;
+                if let (Some(status), found) = (expect_status, self.wire.observed.tab.status)
+                    && found != Some(*status)
+                {
+                    let found = found.map_or("no status".to_owned(), |found| found.to_string());
+                    let what = format!("the page answered with {found}, but {status} was expected");
+                    return Err(Failure::step(what));
+                }
                 self.settle_step(wait_for, *duration, until)?;
             }
             StepAction::Click { element } => {

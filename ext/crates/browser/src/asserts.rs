@@ -3,8 +3,8 @@
 //! `[advisory:][frame:<selector> >> | frame-url:<part> >> ]<form>`, where a form is one of
 //! `exists:<selector>`, `not-exists:<selector>`, `visible:<selector>`, `hidden:<selector>`,
 //! `count:<selector>=<n>` (also `>=`, `<=`), `text:<selector>=<part>`,
-//! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`, `no-errors`
-//! and `no-console-errors`.
+//! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`, `no-errors`,
+//! `no-console-errors` and `no-php-errors`.
 
 use super::events::cut;
 use super::observed::Observed;
@@ -77,6 +77,7 @@ pub(super) enum Form {
     Status(u64),
     NoErrors,
     NoConsoleErrors,
+    NoPhpErrors,
     /// A form control has a state, e.g. enabled or checked. The control is the first visible
     /// element that matches the selector, or the first match if none is visible. Only steps can use
     /// this form, not `assert=` arguments.
@@ -109,7 +110,7 @@ pub struct Assertion {
     pub(super) form: Form,
 }
 
-const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; optionally after advisory:, frame:<selector> >> or frame-url:<part> >>";
+const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors, no-php-errors; optionally after advisory:, frame:<selector> >> or frame-url:<part> >>";
 
 impl Assertion {
     /// Parses an assertion; the error text is one sentence.
@@ -151,6 +152,7 @@ impl Assertion {
             "title" => Form::Title(selector()),
             "no-errors" if rest.is_empty() => Form::NoErrors,
             "no-console-errors" if rest.is_empty() => Form::NoConsoleErrors,
+            "no-php-errors" if rest.is_empty() => Form::NoPhpErrors,
             "status" => match rest.parse() {
                 Ok(code @ 100..=599) => Form::Status(code),
                 _ => return fail("a status is a number from 100 to 599"),
@@ -176,7 +178,7 @@ impl Assertion {
             _ => return fail("unknown form"),
         };
         let empty = match &form {
-            Form::NoErrors | Form::NoConsoleErrors | Form::Status(_) => false,
+            Form::NoErrors | Form::NoConsoleErrors | Form::NoPhpErrors | Form::Status(_) => false,
             Form::Exists(s)
             | Form::NotExists(s)
             | Form::Visible(s)
@@ -197,6 +199,16 @@ impl Assertion {
             frame,
             form,
         })
+    }
+
+    /// Creates the assertion of the argument `expect-status`.
+    pub(super) fn of_status(status: u64) -> Self {
+        Self {
+            text: format!("status:{status}"),
+            weight: Weight::Required,
+            frame: Frame::Main,
+            form: Form::Status(status),
+        }
     }
 
     /// Creates the assertion of an `expect` or `waitFor` step that names a selector and a state.
@@ -236,7 +248,8 @@ impl Assertion {
             | Form::Title(_)
             | Form::Status(_)
             | Form::NoErrors
-            | Form::NoConsoleErrors => (None, None),
+            | Form::NoConsoleErrors
+            | Form::NoPhpErrors => (None, None),
         };
         query(
             &self.frame,
@@ -307,7 +320,10 @@ impl Assertion {
             ),
             Form::Status(code) => (
                 observed.tab.status == Some(*code),
-                format!("the status is {:?}", observed.tab.status),
+                observed.tab.status.map_or_else(
+                    || "the page has no status".to_owned(),
+                    |status| format!("the status is {status}"),
+                ),
             ),
             Form::NoErrors => (
                 observed.errors.total == 0,
@@ -316,6 +332,12 @@ impl Assertion {
                     .kept
                     .first()
                     .map_or_else(String::new, |e| cut(&e.text, 300)),
+            ),
+            Form::NoPhpErrors => (
+                observed.php.total == 0,
+                observed.php.kept.first().map_or_else(String::new, |error| {
+                    cut(&format!("{}: {error}", error.level), 500)
+                }),
             ),
             Form::NoConsoleErrors => {
                 let first = observed

@@ -1,6 +1,6 @@
 //! Converts browser events to result rows; texts are cut to a maximum length.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Maximum number of characters stored of a console line or error.
@@ -32,6 +32,54 @@ pub struct PageError {
     pub line: Option<u64>,
 }
 
+/// A message of PHP in a request of the page: a notice, a warning or an error. The work guest reports
+/// it, so it is untrusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhpError {
+    /// `fatal`, `error`, `warning`, `notice` or `deprecated`. After a `fatal` one, PHP has ended.
+    pub level: String,
+    /// Message text; for an uncaught exception, without the stack.
+    pub message: String,
+    /// Path of the file in the guest.
+    pub file: String,
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// Method and path of the request.
+    pub request: String,
+}
+
+impl PhpError {
+    /// Returns whether the error ended PHP.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        self.level == "fatal"
+    }
+
+    /// Returns the error with texts of limited length, without control characters.
+    pub(super) fn cut(&self) -> Self {
+        Self {
+            level: cut(&self.level, 20),
+            message: cut(&self.message, TEXT),
+            file: cut(&self.file, URL),
+            line: self.line,
+            request: cut(&self.request, URL),
+        }
+    }
+}
+
+impl std::fmt::Display for PhpError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            message,
+            file,
+            line,
+            request,
+            ..
+        } = self;
+        write!(f, "{message} in {file}:{line} ({request})")
+    }
+}
+
 /// A request of the page. URLs are stored without query, which can contain secrets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Request {
@@ -47,6 +95,9 @@ pub struct Request {
     pub bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether the network policy refuses the request.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
 }
 
 impl Request {
@@ -154,6 +205,7 @@ pub(super) fn request(params: &Value) -> Request {
         mime: String::new(),
         bytes: None,
         error: None,
+        denied: false,
     }
 }
 

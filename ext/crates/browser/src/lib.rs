@@ -21,6 +21,7 @@ mod discovery;
 mod editor;
 mod environment;
 mod events;
+mod faults;
 mod frozen;
 mod input;
 mod launch;
@@ -39,7 +40,7 @@ mod wire;
 mod work;
 
 pub use discovery::{Chromium, discover};
-pub use events::address;
+pub use events::{PhpError, address};
 pub use launch::{BROWSER_LIMITS, argv, environment};
 pub use page::{Page, Report};
 pub use pipe::{Wake, wakes};

@@ -4,7 +4,7 @@
 //! until this process reacts. It accepts the dialog that asks whether to leave the page, dismisses
 //! all other dialogs, and closes windows that the page opens.
 
-use super::events::{self, Console, PageError, Request, cut, text};
+use super::events::{self, Console, PageError, PhpError, Request, cut, text};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,10 @@ const ENTRIES: usize = 1000;
 /// Maximum number of document loads whose stages are remembered; beyond it, all earlier ones are
 /// forgotten.
 const LOADS: usize = 256;
+/// Maximum number of faults of each kind that are listed.
+const FAULTS: usize = 50;
+/// Maximum number of rows of each list, e.g. of console lines, that the result contains.
+const SHOWN: usize = 50;
 /// Maximum number of dialogs listed.
 const DIALOGS: usize = 20;
 
@@ -34,6 +38,14 @@ impl<T> Default for Bounded<T> {
 }
 
 impl<T> Bounded<T> {
+    /// Returns the first entry after the first `number` ones, if there is any; if it is not stored, the
+    /// last stored one.
+    pub(super) fn after(&self, number: u64) -> Option<&T> {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let found = self.kept.get(at).or(self.kept.last());
+        found.filter(|_| self.total > number)
+    }
+
     fn push(&mut self, entry: T, most: usize) {
         self.total += 1;
         if self.kept.len() < most {
@@ -74,11 +86,36 @@ pub(super) struct Tab {
     pub status: Option<u64>,
 }
 
+/// Events that fail a command, apart from the lists of all events, whose maximum length a page can
+/// reach before.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Documents of main frames with a status from 500: URL and status.
+    pub documents: Bounded<(String, u64)>,
+    /// Errors that ended PHP in a request.
+    pub php: Bounded<PhpError>,
+    /// Exceptions of scripts that nothing caught.
+    pub exceptions: Bounded<PageError>,
+    /// How many of each list were judged.
+    pub judged: Judged,
+}
+
+/// Number of faults of each kind that were judged.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Judged {
+    pub documents: u64,
+    pub php: u64,
+    pub exceptions: u64,
+}
+
 /// Events of the page since its start.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub console: Bounded<Console>,
     pub errors: Bounded<PageError>,
+    /// Messages of PHP in requests of the page.
+    pub php: Bounded<PhpError>,
+    pub(super) faults: Faults,
     pub requests: Bounded<Request>,
     /// Web sockets of the page: opened, closed, and direction and size of each message.
     pub sockets: Bounded<Value>,
@@ -115,20 +152,70 @@ impl Observed {
             .is_some_and(|seen| seen.contains(stage))
     }
 
+    /// Returns the recorded events of the page as the result of the command shows them.
+    pub(super) fn document(&self) -> Value {
+        let (denied, requests): (Vec<_>, Vec<_>) =
+            self.requests.kept.iter().partition(|r| r.denied);
+        let failed: Vec<_> = requests
+            .into_iter()
+            .filter(|r| r.error.is_some() || r.status.is_some_and(|status| status >= 400))
+            .collect();
+        json!({
+            "httpStatus": self.tab.status,
+            "console": first(&self.console.kept),
+            "consoleTotal": self.console.total,
+            "errors": first(&self.errors.kept),
+            "errorsTotal": self.errors.total,
+            "phpErrors": first(&self.php.kept),
+            "phpErrorsTotal": self.php.total,
+            "network": first(&self.requests.kept),
+            "networkTotal": self.requests.total,
+            "networkFailed": first(&failed),
+            "denied": first(&denied),
+            "websockets": first(&self.sockets.kept),
+            "websocketsTotal": self.sockets.total,
+            "dialogs": first(&self.dialogs.kept),
+            "dialogsTotal": self.dialogs.total,
+            "windowsClosed": self.windows,
+            "downloadsRefused": self.downloads,
+            "eventsDropped": self.dropped,
+        })
+    }
+
+    /// Records a message of PHP.
+    pub(super) fn php_error(&mut self, error: &PhpError) {
+        let error = error.cut();
+        if error.is_fatal() {
+            self.faults.php.push(error.clone(), FAULTS);
+        }
+        self.php.push(error, ENTRIES);
+    }
+
     /// Records an event of the browser; returns the request that must be sent in reaction, if any.
-    pub(super) fn take(&mut self, message: &Value) -> Option<Reaction> {
+    /// `refuses` tells whether the network policy refuses a method and URL.
+    pub(super) fn take(
+        &mut self,
+        message: &Value,
+        refuses: &dyn Fn(&str, &str) -> bool,
+    ) -> Option<Reaction> {
         let method = message.get("method")?.as_str()?;
         let params = message.get("params").unwrap_or(&Value::Null);
         self.events += 1;
         match method {
             "Runtime.consoleAPICalled" => self.console.push(events::console(params), ENTRIES),
-            "Runtime.exceptionThrown" => self.errors.push(events::exception(params), ENTRIES),
+            "Runtime.exceptionThrown" => {
+                let error = events::exception(params);
+                self.faults.exceptions.push(error.clone(), FAULTS);
+                self.errors.push(error, ENTRIES);
+            }
             "Log.entryAdded" => {
-                if let Some(error) = events::log_error(params) {
+                if let Some(error) = events::log_error(params)
+                    && !self.is_denial(&error, text(params, "/entry/url"), refuses)
+                {
                     self.errors.push(error, ENTRIES);
                 }
             }
-            "Network.requestWillBeSent" => self.request(params),
+            "Network.requestWillBeSent" => self.request(params, refuses),
             "Network.responseReceived" => self.response(params),
             "Network.loadingFinished" => self.finished(params, None),
             "Network.loadingFailed" => self.finished(params, Some(text(params, "/errorText"))),
@@ -180,6 +267,20 @@ impl Observed {
             _ => {}
         }
         None
+    }
+
+    /// Returns whether an error of the browser's log reports a request that the network policy refused.
+    fn is_denial(
+        &self,
+        error: &PageError,
+        url: &str,
+        refuses: &dyn Fn(&str, &str) -> bool,
+    ) -> bool {
+        // The entry names no method; the request with this URL does.
+        let mut requests = self.requests.kept.iter();
+        error.source == "network"
+            && (refuses("GET", url)
+                || requests.any(|request| request.denied && request.url == error.url))
     }
 
     /// Returns whether a target is the page under test or that of an actor.
@@ -244,7 +345,7 @@ impl Observed {
         self.sockets.push(row, ENTRIES);
     }
 
-    fn request(&mut self, params: &Value) {
+    fn request(&mut self, params: &Value, refuses: &dyn Fn(&str, &str) -> bool) {
         let id = text(params, "/requestId").to_owned();
         // A known id means a redirect: the request continues under the same id with a new URL.
         let place = self.open.get(&id).copied().flatten();
@@ -260,7 +361,9 @@ impl Observed {
             self.hosts.insert(host.to_ascii_lowercase());
         }
         let place = (self.requests.kept.len() < ENTRIES).then_some(self.requests.kept.len());
-        self.requests.push(events::request(params), ENTRIES);
+        let mut request = events::request(params);
+        request.denied = refuses(&request.method, text(params, "/request/url"));
+        self.requests.push(request, ENTRIES);
         if self.open.len() < ENTRIES {
             self.open.insert(id, place);
         }
@@ -271,6 +374,10 @@ impl Observed {
             text(params, "/type") == "Document" && text(params, "/frameId") == self.tab.frame;
         if of_document {
             self.tab.status = params.pointer("/response/status").and_then(Value::as_u64);
+            if let Some(status @ 500..) = self.tab.status {
+                let url = events::address(text(params, "/response/url"));
+                self.faults.documents.push((url, status), FAULTS);
+            }
         }
         let id = text(params, "/requestId");
         let place = self.open.get(id).copied().flatten();
@@ -297,12 +404,18 @@ impl Observed {
     }
 }
 
+/// Returns the first [`SHOWN`] rows of a list.
+fn first<T>(rows: &[T]) -> &[T] {
+    &rows[..rows.len().min(SHOWN)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn told(observed: &mut Observed, method: &str, params: Value) -> Option<Reaction> {
-        observed.take(&json!({"method": method, "params": params}))
+        let refuses = |_: &str, url: &str| url.contains("//denied.test/");
+        observed.take(&json!({"method": method, "params": params}), &refuses)
     }
 
     #[test]
@@ -363,6 +476,61 @@ mod tests {
         assert_eq!(
             (closed.method, closed.params),
             ("Target.closeTarget", json!({"targetId": "other"}))
+        );
+    }
+
+    #[test]
+    fn requests_that_the_policy_refuses_are_no_errors_of_the_page_and_failed_ones_of_its_site_are()
+    {
+        let mut observed = Observed::default();
+        let image = |host: &str| format!("https://{host}/a.png");
+        for host in ["denied.test", "localhost"] {
+            let request = json!({"method": "GET", "url": image(host)});
+            let sent = json!({"requestId": host, "request": request});
+            told(&mut observed, "Network.requestWillBeSent", sent);
+            let failed =
+                json!({"requestId": host, "errorText": "net::ERR_TUNNEL_CONNECTION_FAILED"});
+            told(&mut observed, "Network.loadingFailed", failed);
+            let entry = json!({"level": "error", "source": "network", "url": image(host)});
+            told(&mut observed, "Log.entryAdded", json!({"entry": entry}));
+        }
+        let denied: Vec<bool> = observed.requests.kept.iter().map(|r| r.denied).collect();
+        assert_eq!(denied, [true, false]);
+        assert_eq!(observed.errors.total, 1);
+        assert_eq!(observed.errors.kept[0].url, image("localhost"));
+    }
+
+    #[test]
+    fn fault_after_a_full_list_of_events_is_recorded_and_found_after_the_ones_before_it() {
+        let mut observed = Observed::default();
+        let mut error = PhpError {
+            level: "warning".to_owned(),
+            message: "m".to_owned(),
+            file: "/f".to_owned(),
+            line: 1,
+            request: "GET /".to_owned(),
+        };
+        for _ in 0..ENTRIES {
+            observed.php_error(&error);
+        }
+        assert!(observed.faults.php.after(0).is_none());
+        error.level = "fatal".to_owned();
+        observed.php_error(&error);
+        assert_eq!(observed.faults.php.after(0), Some(&error));
+        assert_eq!(observed.faults.php.after(1), None);
+        let thrown = json!({"exceptionDetails": {"text": "Uncaught"}});
+        told(&mut observed, "Runtime.exceptionThrown", thrown);
+        assert!(observed.faults.exceptions.after(0).is_some());
+        observed.tab.frame = "main".to_owned();
+        for (frame, status) in [("main", 404), ("child", 500), ("main", 503)] {
+            let answer = json!({"type": "Document", "frameId": frame, "requestId": "1",
+                "response": {"status": status, "url": "http://localhost/?a=b"}});
+            told(&mut observed, "Network.responseReceived", answer);
+        }
+        let (url, status) = observed.faults.documents.after(0).unwrap();
+        assert_eq!(
+            (url.as_str(), *status, observed.faults.documents.total),
+            ("http://localhost/?[redacted]", 503, 1)
         );
     }
 

@@ -28,8 +28,6 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Maximum time to wait for an assertion to become true.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Maximum number of rows of each list, e.g. of console lines, that the result contains.
-const SHOWN: usize = 50;
 /// Maximum time to wait until a page has painted.
 const PAINTED: Duration = Duration::from_secs(5);
 /// Maximum size of a script's value in the result, in bytes of JSON.
@@ -418,6 +416,7 @@ impl<'h> Page<'h> {
                 }
                 Err(_) => json!({"error": "the document could not be queried"}),
             };
+            self.read_php_errors();
             let verdict = assertion.check(&found, &self.wire.observed);
             if verdict.is_ok() || Instant::now() >= until {
                 return Ok(verdict);
@@ -465,35 +464,8 @@ impl<'h> Page<'h> {
     }
 
     /// Returns the recorded events of the page as the result of the command shows them.
-    pub fn observations(&self) -> Value {
-        let seen = &self.wire.observed;
-        let failed: Vec<_> = seen
-            .requests
-            .kept
-            .iter()
-            .filter(|r| r.error.is_some() || r.status.is_some_and(|status| status >= 400))
-            .collect();
-        json!({
-            "httpStatus": seen.tab.status,
-            "console": first(&seen.console.kept),
-            "consoleTotal": seen.console.total,
-            "errors": first(&seen.errors.kept),
-            "errorsTotal": seen.errors.total,
-            "network": first(&seen.requests.kept),
-            "networkTotal": seen.requests.total,
-            "networkFailed": first(&failed),
-            "websockets": first(&seen.sockets.kept),
-            "websocketsTotal": seen.sockets.total,
-            "dialogs": first(&seen.dialogs.kept),
-            "dialogsTotal": seen.dialogs.total,
-            "windowsClosed": seen.windows,
-            "downloadsRefused": seen.downloads,
-            "eventsDropped": seen.dropped,
-        })
+    pub fn observations(&mut self) -> Value {
+        self.read_php_errors();
+        self.wire.observed.document()
     }
-}
-
-/// Returns the first [`SHOWN`] rows of a list.
-fn first<T>(rows: &[T]) -> &[T] {
-    &rows[..rows.len().min(SHOWN)]
 }

@@ -148,11 +148,7 @@ fn task(arguments: &Arguments<'_>, work: Work) -> Result<Task, String> {
             None => script("pre-page-script")?,
         },
         script: script("script")?,
-        asserts: arguments
-            .all("assert")
-            .iter()
-            .map(|text| Assertion::parse(text))
-            .collect::<Result<_, _>>()?,
+        asserts: asserts(arguments)?,
         observe: observed(value("observe").as_deref())?,
         capture: match value("capture") {
             Some(names) => Capture::list(names.split(','), page)?,
@@ -248,6 +244,19 @@ fn auth(work: &Work, arguments: &Arguments<'_>) -> Result<Auth, String> {
             "auth is {other:?}, but must be none or wordpress-admin"
         )),
     }
+}
+
+/// Returns the assertions: that of the argument `expect-status`, then those of `assert`.
+fn asserts(arguments: &Arguments<'_>) -> Result<Vec<Assertion>, String> {
+    let status = arguments
+        .value("expect-status")
+        .map(|text| match text.parse() {
+            Ok(status @ 100..=599) => Ok(Assertion::of_status(status)),
+            _ => Err("expect-status must be a number from 100 to 599".to_owned()),
+        });
+    let given = arguments.all("assert");
+    let given = given.iter().map(|text| Assertion::parse(text));
+    status.into_iter().chain(given).collect()
 }
 
 fn captures(work: &Work) -> Vec<Capture> {

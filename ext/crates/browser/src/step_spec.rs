@@ -34,6 +34,8 @@ pub(super) enum StepAction {
         url: String,
         wait_for: WaitFor,
         duration: Duration,
+        /// Required HTTP status of the page; `None` if the step requires none.
+        expect_status: Option<u64>,
     },
     Click {
         element: Element,

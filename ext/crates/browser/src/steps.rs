@@ -157,6 +157,7 @@ fn one(step: &Members<'_>, page: PageKind) -> Result<StepSpec, String> {
             url: step.need(&["url"])?,
             wait_for: wait_for(step.text("waitFor").as_deref())?,
             duration: duration.unwrap_or_default(),
+            expect_status: step.0.get("expectStatus").and_then(Value::as_u64),
         },
         "click" => StepAction::Click {
             element: match (step.element(), step.text("text")) {

@@ -1,6 +1,6 @@
 //! Sends requests to the browser and records the events that arrive while it waits for a response.
 
-use super::events::cut;
+use super::events::{PhpError, cut};
 use super::observed::{Observed, Reaction, Tab};
 use super::pipe::{Pipe, Wake};
 use serde_json::{Value, json};
@@ -26,6 +26,10 @@ pub trait Host {
     fn pause(&mut self);
     /// Reports the progress of the browser command.
     fn progress(&mut self, stage: &str, detail: Value);
+    /// Returns whether the network policy refuses a request of the page.
+    fn refuses(&self, method: &str, url: &str) -> bool;
+    /// Takes the messages of PHP in the page's requests to the site since the last call.
+    fn php_errors(&mut self) -> Vec<PhpError>;
 }
 
 /// Reason why a browser command failed.
@@ -72,6 +76,12 @@ pub enum Failure {
         /// What failed and why.
         what: String,
     },
+    /// The page itself has a fault: its status, a fatal error of PHP or an exception of a script.
+    #[error("{what}")]
+    Page {
+        /// What is wrong, and what to do if it is expected.
+        what: String,
+    },
 }
 
 impl Failure {
@@ -84,6 +94,7 @@ impl Failure {
             Self::Refused { .. } => "browser-refused",
             Self::Navigation { .. } => "navigation-failed",
             Self::Step { .. } => "step-failed",
+            Self::Page { .. } => "page-error",
         }
     }
 
@@ -100,7 +111,8 @@ impl Failure {
             Self::Timeout { .. }
             | Self::Refused { .. }
             | Self::Navigation { .. }
-            | Self::Step { .. } => false,
+            | Self::Step { .. }
+            | Self::Page { .. } => false,
         }
     }
 }
@@ -168,17 +180,19 @@ impl<'h> Wire<'h> {
     /// Records an event of the page that sent it; returns the request to send in reaction, and the
     /// session of that page.
     fn record(&mut self, message: &Value) -> Option<(Reaction, Option<String>)> {
+        let host = &*self.host;
+        let refuses = |method: &str, url: &str| host.refuses(method, url);
         let from = message.get("sessionId").and_then(Value::as_str);
         let at = self
             .parked
             .iter()
             .position(|row| Some(row.0.as_str()) == from);
         let Some(row) = at.and_then(|at| self.parked.get_mut(at)) else {
-            let reaction = self.observed.take(message)?;
+            let reaction = self.observed.take(message, &refuses)?;
             return Some((reaction, self.session.clone()));
         };
         std::mem::swap(&mut self.observed.tab, &mut row.1);
-        let reaction = self.observed.take(message);
+        let reaction = self.observed.take(message, &refuses);
         std::mem::swap(&mut self.observed.tab, &mut row.1);
         Some((reaction?, Some(row.0.clone())))
     }
@@ -376,6 +390,12 @@ mod tests {
         }
         fn pause(&mut self) {}
         fn progress(&mut self, _: &str, _: Value) {}
+        fn refuses(&self, _: &str, _: &str) -> bool {
+            false
+        }
+        fn php_errors(&mut self) -> Vec<PhpError> {
+            Vec::new()
+        }
     }
 
     /// Runs `test` with a connection to a fake browser that answers each request with `answer`.

@@ -290,7 +290,8 @@ pub(crate) fn startup_call(probe: &StartupProbe) -> CommandCall {
             vec![named("code", probe.code.as_deref())],
         ),
     };
-    if let (ProbeKind::Http, Some(status)) = (probe.kind, probe.expect_status) {
+    if let (ProbeKind::Http | ProbeKind::Browser, Some(status)) = (probe.kind, probe.expect_status)
+    {
         args.push(format!("expect-status={status}"));
     }
     CommandCall {

@@ -118,7 +118,7 @@ const DESCRIPTIVE: &[&str] = &[
     "runtime.wordpressInstallMode",
     "runtime.workers",
     "runtime.wp",
-    // A mount's type is only validated. `expectStatus` changes the request of an HTTP probe, but
+    // A mount's type is only validated. `expectStatus` changes the arguments of an HTTP or browser probe, but
     // `everything()` does not contain it.
     "distribution.sourceMounts.type",
     "distribution.startupProbes.expectStatus",

@@ -30,6 +30,8 @@ function http_request( Arguments $arguments ): array {
 	$answer = null === $target
 		? ask_outside( $url, $method, $arguments )
 		: ask_own( $target, $method, $arguments );
+	$seen   = $answer['seen'] ?? array();
+	$fatal  = isset( $seen['fatal'] ) ? (array) $seen['fatal'] : null;
 	$body   = $answer['held'];
 	$json   = str_contains( $answer['type'], 'json' ) ? json_decode( $body, true ) : null;
 
@@ -49,10 +51,14 @@ function http_request( Arguments $arguments ): array {
 		$document['json'] = $json;
 	}
 	$expected = '' !== $arguments->first( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
-	if ( null !== $expected && $expected !== $answer['status'] ) {
-		throw new Refusal( 'expect-status', "the answer has the status {$answer['status']}, not $expected", $document );
+	if ( null !== $target ) {
+		$document['phpErrors'] = php_errors( $seen );
 	}
-	return $document;
+	if ( null !== $expected && $expected !== $answer['status'] ) {
+		throw new Refusal( 'expect-status', page_fault( $answer['status'], $expected, $fatal ), $document );
+	}
+	$fault = page_fault( $answer['status'], $expected, $fatal );
+	return null === $fault ? $document : throw new Refusal( 'page-error', $fault, $document );
 }
 
 /**
@@ -81,24 +87,13 @@ function own_target( string $url ): ?string {
  * @param string    $target    Path and query.
  * @param string    $method    HTTP method.
  * @param Arguments $arguments Guest command arguments with headers and body.
- * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}
+ * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int, seen: array<string,mixed>}
  */
 function ask_own( string $target, string $method, Arguments $arguments ): array {
 	if ( 1 === preg_match( '/[\x00-\x20\x7f]/', $target ) ) {
 		throw Refusal::input( 'url has spaces or control characters; encode them' );
 	}
-	$server  = new Server();
-	$head    = $server->head( $arguments->object( 'headers-json' ), $arguments->text( 'body' ) );
-	$watched = (string) tempnam( sys_get_temp_dir(), 'page-' );
-	$port    = 0;
-	$process = $server->start( $watched, $port );
-	try {
-		$answer = $server->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
-	} finally {
-		proc_terminate( $process, 9 );
-		proc_close( $process );
-		unlink( $watched );
-	}
+	$answer = ( new Server() )->request( $method, $target, $arguments );
 	return $answer + array( 'bytes' => $answer['body']['bytes'] );
 }
 

@@ -47,6 +47,46 @@ final class Page_Request {
 }
 
 /**
+ * Returns why a response fails its command; null if it does not. A status from 500 and a fatal error fail the command,
+ * except when the caller requires such a status.
+ *
+ * @param int                  $status   HTTP status of the response.
+ * @param ?int                 $expected HTTP status that the caller requires; null if it requires none.
+ * @param ?array<string,mixed> $fatal    Row of the error that ended PHP; null if none did.
+ */
+function page_fault( int $status, ?int $expected, ?array $fatal ): ?string {
+	$ended = null === $fatal ? '' : "PHP ended with a fatal error: {$fatal['message']} in {$fatal['file']}:{$fatal['line']}";
+	if ( null !== $expected && $expected !== $status ) {
+		return "the page answered with $status, but $expected was expected" . ( '' === $ended ? '' : "; $ended" );
+	}
+	if ( $status < 500 && null === $fatal || null !== $expected && $expected >= 500 ) {
+		return null;
+	}
+	$hint = $status < 500 ? '' : ", or set expect-status=$status if it is expected";
+	return ( '' === $ended ? "the page answered with $status" : $ended ) . "; correct it$hint";
+}
+
+/**
+ * Returns the PHP messages of a request in their order, with the error that ended PHP at the end.
+ *
+ * @param array<string,mixed> $seen What Page::seen() returned.
+ * @return list<array<string,mixed>>
+ */
+function php_errors( array $seen ): array {
+	$rows  = array_map( static fn ( $row ): array => (array) $row, (array) ( ( (array) ( $seen['php'] ?? array() ) )['messages'] ?? array() ) );
+	$fatal = isset( $seen['fatal'] ) ? (array) $seen['fatal'] : null;
+	if ( null === $fatal ) {
+		return $rows;
+	}
+	// PHP reports an error of trigger_error() to the error handler before it ends.
+	$last = end( $rows );
+	if ( is_array( $last ) && array_diff_key( $last, array( 'level' => 0 ) ) === array_diff_key( $fatal, array( 'level' => 0 ) ) ) {
+		array_pop( $rows );
+	}
+	return array( ...$rows, $fatal );
+}
+
+/**
  * Builds the result document of a page. Redirects, wp_die() and fatal errors are results too.
  *
  * @param Page_Request         $request  Request of the page.
@@ -99,6 +139,7 @@ function page_result( Page_Request $request, string $mode, int $status, array $h
 		'body'         => null,
 		'notices'      => $notices,
 		'errors'       => $errors,
+		'phpErrors'    => php_errors( $seen ),
 		'performance'  => (object) ( (array) ( $seen['costs'] ?? array() ) + ( isset( $queries['count'] ) ? array( 'queryCount' => $queries['count'], 'queryMs' => $queries['totalMs'] ) : array() ) ),
 		'diagnostics'  => (object) array_intersect_key( $seen, array_flip( array( 'php', 'queries', 'hooks' ) ) ),
 		'artifactRefs' => array(),

@@ -48,8 +48,7 @@ final class Page {
 	 *
 	 * @param Page_Request     $request     Request of the page.
 	 * @param \Closure(): ?int $asked       Id of the user that the page was requested for.
-	 * @param ?int             $expected    Required HTTP status; null accepts every status, except for a
-	 *   fatal error of an admin page.
+	 * @param ?int             $expected    Required HTTP status; null if the caller requires none.
 	 * @param bool             $diagnostics Whether queries are listed.
 	 * @param Watch            $watch       Observer that records the effects.
 	 */
@@ -143,19 +142,13 @@ final class Page {
 	 * @return array<string,mixed>
 	 */
 	public function seen(): array {
-		$error = error_get_last();
-		$fatal = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
-		$more  = array(
+		$more = array(
 			'died'     => $this->died,
 			'template' => $this->template,
-			'fatal'    => $fatal ? array(
-				'message' => cut( str_replace( root() . '/', '/', explode( "\n", (string) $error['message'] )[0] ), 1000 ),
-				'file'    => guest_path( $error['file'] ),
-				'line'    => $error['line'],
-			) : null,
+			'fatal'    => fatal_error(),
 		);
 		return array(
-			'status'   => $fatal ? 500 : $this->status,
+			'status'   => null === $more['fatal'] ? $this->status : 500,
 			'headers'  => (object) $this->headers,
 			'location' => $this->location,
 			'user'     => self::acting(),
@@ -186,10 +179,8 @@ final class Page {
 				$document
 			);
 		}
-		if ( null !== $this->expected ) {
-			return $this->expected === $status ? $document : failure( 'wp_codebox_command_failed', "the page answered with $status, but {$this->expected} was expected", $document );
-		}
-		return isset( $seen['fatal'] ) && 'admin' === $this->request->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$seen['fatal']['message']}; set expect-status=500 if the error is expected", $document ) : $document;
+		$fault = page_fault( $status, $this->expected, $seen['fatal'] ?? null );
+		return null === $fault ? $document : failure( 'page-error', $fault, $document );
 	}
 
 	/**

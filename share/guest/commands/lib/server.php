@@ -35,25 +35,8 @@ final class Server {
 		$target  = page_target( $arguments, array( 'frontend' => '/', 'admin' => '/wp-admin/', 'login' => '/wp-login.php', 'rest' => '/?rest_route=/' )[ $surface ] );
 		$method  = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS' ), $arguments->has( 'body' ) ? 'POST' : 'GET' );
 		$expect  = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
-		$head    = $this->head( $arguments->object( 'headers-json' ), $arguments->text( 'body' ) );
-		$watched = (string) tempnam( sys_get_temp_dir(), 'page-' );
-		$port    = 0;
-		$process = $this->start( $watched, $port );
-		try {
-			$start  = hrtime( true );
-			$answer = $this->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
-			$took   = ( hrtime( true ) - $start ) / 1e6;
-			// The response arrives before the script's shutdown functions have written the observations, so waits for them.
-			for ( $i = 0; $i < 100 && 0 === filesize( $watched ) && str_contains( $answer['type'], 'html' ); $i++ ) {
-				usleep( 10000 );
-				clearstatcache();
-			}
-			$seen = (array) json_decode( (string) file_get_contents( $watched ) );
-		} finally {
-			proc_terminate( $process, 9 );
-			proc_close( $process );
-			unlink( $watched );
-		}
+		$answer  = $this->request( $method, $target, $arguments );
+		$seen    = $answer['seen'];
 		$status   = $answer['status'];
 		$location = $status >= 300 && $status < 400 ? $answer['headers']['location'] ?? null : null;
 		$request  = new Page_Request( $surface, $method, $target, form_fields( $arguments ) );
@@ -62,13 +45,65 @@ final class Server {
 			array(
 				'title'      => page_title( $answer['held'] ),
 				'body'       => $answer['body'],
-				'durationMs' => round( $took, 3 ),
+				'durationMs' => $answer['ms'],
 			)
 		);
-		if ( null !== $expect && $expect !== $answer['status'] ) {
-			throw new Refusal( 'wp_codebox_command_failed', "the page answered with {$answer['status']}, but $expect was expected", $document );
+		$fault    = page_fault( $status, $expect, isset( $seen['fatal'] ) ? (array) $seen['fatal'] : null );
+		return null === $fault ? $document : throw new Refusal( 'page-error', $fault, $document );
+	}
+
+	/**
+	 * Starts the server, sends one request with the headers and the body of the command's arguments, and stops the
+	 * server. Returns the response with its duration and what Page::seen() returned; of a static file, that is empty.
+	 *
+	 * @param string    $method    HTTP method.
+	 * @param string    $target    Path and query.
+	 * @param Arguments $arguments Guest command arguments with headers-json and body.
+	 * @return array{status: int, type: string, headers: array<string,string>, held: string, body: array<string,mixed>, seen: array<string,mixed>, ms: float}
+	 */
+	public function request( string $method, string $target, Arguments $arguments ): array {
+		$head    = $this->head( $arguments->object( 'headers-json' ), $arguments->text( 'body' ) );
+		$watched = (string) tempnam( sys_get_temp_dir(), 'page-' );
+		$port    = 0;
+		$process = $this->start( $watched, $port );
+		try {
+			$start  = hrtime( true );
+			$answer = $this->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
+			$took   = ( hrtime( true ) - $start ) / 1e6;
+			$seen   = self::observations( $process, $watched );
+		} finally {
+			proc_terminate( $process, 9 );
+			proc_close( $process );
+			unlink( $watched );
 		}
-		return $document;
+		return $answer + array(
+			'seen' => $seen,
+			'ms'   => round( $took, 3 ),
+		);
+	}
+
+	/**
+	 * Returns what the script of a request observed; a response can end before the script's shutdown functions have
+	 * written it.
+	 *
+	 * @param resource $process Process of the server.
+	 * @param string   $watched File with the observations.
+	 * @return array<string,mixed>
+	 */
+	private static function observations( $process, string $watched ): array {
+		$end = hrtime( true ) + self::SECONDS * 1000000000;
+		while ( true ) {
+			$running = proc_get_status( $process )['running'];
+			$lines   = explode( "\n", (string) file_get_contents( $watched ) );
+			// An empty file means a static file; otherwise, the second line has the observations.
+			if ( array( '' ) === $lines || isset( $lines[2] ) ) {
+				return (array) json_decode( $lines[1] ?? '', false );
+			}
+			if ( ! $running || hrtime( true ) > $end ) {
+				throw Refusal::failed( 'PHP ended without reporting how the request ended; look for a plugin that kills the process' );
+			}
+			usleep( 10000 );
+		}
 	}
 
 	/**

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/login.php';
+require_once __DIR__ . '/php-error.php';
 
 /**
  * Observer of one request. Must be created before WordPress is loaded.
@@ -94,20 +95,10 @@ final class Watch {
 		if ( 0 === ( error_reporting() & $level ) ) {
 			return true;
 		}
-		$name                  = match ( $level ) {
-			E_WARNING, E_USER_WARNING => 'warning',
-			E_NOTICE, E_USER_NOTICE => 'notice',
-			E_DEPRECATED, E_USER_DEPRECATED => 'deprecated',
-			default => 'error',
-		};
-		$this->levels[ $name ] = ( $this->levels[ $name ] ?? 0 ) + 1;
+		$row                           = php_error( $level, $message, $file, $line );
+		$this->levels[ $row['level'] ] = ( $this->levels[ $row['level'] ] ?? 0 ) + 1;
 		if ( count( $this->messages ) < self::MESSAGES ) {
-			$this->messages[] = array(
-				'level'   => $name,
-				'message' => cut( text_without_tags( $message ), 500 ),
-				'file'    => guest_path( $file ),
-				'line'    => $line,
-			);
+			$this->messages[] = $row;
 		}
 		// Returning false lets PHP's own handler end the program for these errors.
 		return E_USER_ERROR !== $level && E_RECOVERABLE_ERROR !== $level;

@@ -99,6 +99,7 @@ fn browser_steps_that_wait_expect_or_navigate_are_parsed() {
                 url: "/".to_owned(),
                 wait_for: WaitFor::DomContentLoaded,
                 duration: Duration::ZERO,
+                expect_status: None,
             },
         ),
     ] {

@@ -417,6 +417,12 @@ fn check_value(form: Form, value: &Value) -> Result<(), String> {
             value.as_u64().is_some_and(|count| count <= 100_000),
             "must be a whole number from 0 to 100000",
         ),
+        Form::Status => wrong(
+            value
+                .as_u64()
+                .is_some_and(|status| (100..=599).contains(&status)),
+            "must be a number from 100 to 599",
+        ),
         Form::Flag => wrong(value.is_boolean(), "must be true or false"),
         Form::Number => wrong(
             value.as_f64().is_some_and(|number| number.abs() <= 1e6),

@@ -27,6 +27,8 @@ pub(super) enum Form {
     Object,
     /// A number from 0.
     Count,
+    /// An HTTP status, from 100 to 599.
+    Status,
     OneOf(&'static [&'static str]),
 }
 
@@ -106,6 +108,7 @@ pub(super) const KINDS: &[Kind] = &[
             ("waitFor", Form::When),
             ("duration", Form::Duration),
             ("durationMs", Form::Milliseconds { least: 0 }),
+            ("expectStatus", Form::Status),
         ],
         choices: &[need(&["url"]), either(&["duration", "durationMs"])],
     },

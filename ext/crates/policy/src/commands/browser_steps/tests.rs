@@ -7,6 +7,7 @@ fn good(form: Form) -> Value {
         Form::Text | Form::Filled | Form::Json | Form::Texts | Form::Actor => json!("x"),
         Form::Object => json!({}),
         Form::Count => json!(3),
+        Form::Status => json!(404),
         Form::Flag => json!(true),
         Form::Number | Form::Milliseconds { .. } => json!(5),
         Form::Duration => json!("2s"),

@@ -97,7 +97,7 @@ pub(super) const EXPECT_STATUS: AcceptedArg = integer(
     "expect-status",
     100,
     599,
-    "Required HTTP status of the response; any other fails the command.",
+    "Required HTTP status of the response; any other fails the command. Without it, a status from 500 and a fatal PHP error fail the command.",
 );
 pub(super) const MUTATES: AcceptedArg = flag(
     "mutates",

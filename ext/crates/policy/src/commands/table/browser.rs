@@ -5,7 +5,8 @@ use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Browser, GuestProgram, Handler,
 };
 use super::args::{
-    BROWSER_URLS, OUTPUT_DIR, arg, duration, flag, integer, json, object, one_of, text,
+    BROWSER_URLS, EXPECT_STATUS, OUTPUT_DIR, arg, duration, flag, integer, json, object, one_of,
+    text,
 };
 
 const fn row(id: &'static str, description: &'static str) -> Row {
@@ -116,7 +117,8 @@ macro_rules! page_args {
             STORAGE_STATE,
             PRE_SCRIPT,
             SCRIPT,
-            text("assert", "Assertion about the page: exists:…, text:…, count:… and others.").repeatable(),
+            text("assert", "Assertion about the page: exists:…, text:…, count:…, no-php-errors and others.").repeatable(),
+            EXPECT_STATUS,
             CAPTURE,
             text("observe", "Selectors of elements to report, separated by commas."),
             flag("fail-fast", "Whether the first failure ends the command."),
@@ -153,7 +155,7 @@ pub(super) const ROWS: &[Row] = &[
         "Opens a page of the site in a browser and stores the rendered result.",
     )
     .args(page_args![URL.required()])
-    .prints("JSON {status, url, title, console, errors, network, assertions, artifacts}"),
+    .prints("JSON {status, url, title, console, errors, phpErrors, network, denied, assertions, artifacts}"),
     row(
         "wordpress.browser-page-load",
         "Loads a page of the site in a browser and reports status, timing and errors.",
@@ -167,7 +169,7 @@ pub(super) const ROWS: &[Row] = &[
         text("path", "Path of the site."),
         URL,
     ])
-    .prints("JSON {schema, surface, url, status, title, timing, errors, artifacts}")
+    .prints("JSON {schema, surface, url, status, title, timing, errors, phpErrors, denied, artifacts}")
     .schema("wp-codebox/wordpress-page-load-result/v1"),
     row(
         "wordpress.capture-html",
@@ -180,6 +182,7 @@ pub(super) const ROWS: &[Row] = &[
         PRE_SCRIPT,
         SCRIPT,
         CAPTURE,
+        EXPECT_STATUS,
         NETWORK_POLICY,
         ALLOW_HOST,
         BLOCK_HOST,
@@ -197,6 +200,7 @@ pub(super) const ROWS: &[Row] = &[
             "adaptive-exploration-json",
             "Settings for automatic exploration.",
         ),
+        EXPECT_STATUS,
         STEP_TIMEOUT,
         TIMEOUT,
         AUTH,
@@ -225,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
         ACCURACY,
         GEOLOCATION_PERMISSION,
     ])
-    .prints("JSON {status, steps: [{index, kind, status}], artifacts}"),
+    .prints("JSON {status, steps: [{index, kind, status}], errors, phpErrors, denied, artifacts}"),
     row(
         "wordpress.browser-scenario",
         "Executes a named scenario of steps in a browser.",
@@ -235,6 +239,7 @@ pub(super) const ROWS: &[Row] = &[
         URL,
         STEPS,
         CAPTURE,
+        EXPECT_STATUS,
         PRE_SCRIPT,
         VIEWPORT,
         DEVICE,

@@ -275,7 +275,7 @@ pub(super) const ROWS: &[Row] = &[
         BODY,
         EXPECT_STATUS,
     ])
-    .prints("JSON {schema, url, method, status, headers, body, bodyBytes}")
+    .prints("JSON {schema, url, method, status, headers, body, bodyBytes, phpErrors}")
     .schema("wp-codebox/wordpress-http-response/v1"),
     Row::new(
         "wordpress.rest-request",

@@ -102,7 +102,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.simulated-admin-page-load",
         "simulated-admin-page-load.php",
-        "Renders a wp-admin screen in process, as a user. A fatal error fails the command, unless expect-status is given.",
+        "Renders a wp-admin screen in process, as a user.",
     )
     .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, PAGE_DIAGNOSTICS, EXPECT_STATUS])
     .prints("JSON {schema, command, status, mode, source, target, identity, http, redirect?, title, body, notices, errors, performance, diagnostics}")

@@ -11,8 +11,6 @@ mod http;
 mod process;
 mod redis;
 
-pub(in crate::run) use process::keep_tail;
-
 use super::context::RunContext;
 use super::recorder::Recorder;
 use super::service_plan::ServicePlan;

@@ -232,7 +232,7 @@ fn pass_lines(from: OwnedFd, mut each: LineReader) {
 
 /// Reads output and keeps its end, until the last writer closes the pipe. That happens at the latest
 /// when the guest ends.
-pub(in crate::run) fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
+fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     let mut from = std::fs::File::from(from);
     let mut piece = [0_u8; 4096];
     while let Ok(count) = from.read(&mut piece) {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use wp_codebox_browser::{Task, Wake};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, NetworkPolicy};
-use wp_codebox_policy::{EgressRules, Host};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, NetworkPolicy, SITE_ORIGIN};
+use wp_codebox_policy::{Authority, EgressRequest, EgressRules, Host, RequestPath};
 use wp_codebox_proxy::egress::{
     Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, SecretSwap,
     Site, SiteConnector, Trust,
@@ -60,7 +60,7 @@ impl SiteConnector for Door {
 /// Returns which hosts pages may reach: those that the run's policy allows, without those that the
 /// browser command excludes. TLS is tunnelled without interception, and the bridge adds no secret
 /// to a page's requests.
-fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
+pub(super) fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {
             return Ok(EgressRules::nothing());
@@ -77,6 +77,47 @@ fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody
     Ok(rules.tunnelled().narrowed(keep))
 }
 
+/// Returns whether these rules refuse a request of a page; the site itself needs no rule.
+pub(super) fn refuses(rules: &EgressRules, method: &str, url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // `data:` and `blob:` URLs need no network.
+        return false;
+    };
+    let (tunnelled, default) = match scheme {
+        "http" => (false, 80),
+        // A browser tunnels every web socket through a proxy.
+        "ws" => (true, 80),
+        "https" | "wss" => (true, 443),
+        _ => return false,
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, target) = rest.split_at(end);
+    if scheme == "http" && SITE_ORIGIN.strip_prefix("http://") == Some(authority) {
+        return false;
+    }
+    let Ok(Authority { host, port }) = Authority::parse(authority) else {
+        return true;
+    };
+    let port = port.unwrap_or(default);
+    if tunnelled {
+        return rules.tunnel(&host, port).is_err();
+    }
+    let target = target.split('#').next().unwrap_or_default();
+    let target = match target.starts_with('/') {
+        true => target.to_owned(),
+        false => format!("/{target}"),
+    };
+    RequestPath::parse(&target).is_ok_and(|path| {
+        let request = EgressRequest {
+            host: &host,
+            port,
+            method,
+            path: &path,
+        };
+        rules.request(request).is_err()
+    })
+}
+
 fn unavailable(why: &str) -> ErrorBody {
     let message = format!("the network proxy of the browser cannot start: {why}");
     ErrorBody::new(ErrorCode::EgressUnavailable, message)
@@ -86,7 +127,7 @@ impl Gateway {
     /// Starts the bridge on the sockets of a guest in which no program runs yet.
     pub(super) fn open(
         context: &RunContext<'_>,
-        task: &Task,
+        rules: EgressRules,
         runtime: &mut dyn Runtime,
         driver: &SyncSender<Wake>,
     ) -> Result<Self, ErrorBody> {
@@ -107,7 +148,7 @@ impl Gateway {
             })
             .collect();
         Bridge::prepare(BridgeConfig {
-            rules: rules(context, task)?,
+            rules,
             model: None,
             site: Some(Site(Arc::new(Door(driver.clone())))),
             secrets,
@@ -166,5 +207,38 @@ impl Gateway {
             ));
         }
         json!({"requests": shown, "byBrowserItself": own, "rowsCut": log.cut})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_hosts_without_a_rule_are_refused_and_those_to_the_site_and_to_allowed_hosts_are_not()
+     {
+        let allowed = serde_json::from_value(json!({"allowHosts": ["allowed.test"]})).unwrap();
+        let rules = EgressRules::compile(&allowed).unwrap();
+        for (url, refused) in [
+            ("http://localhost/wp-admin/?a=b#c", false),
+            ("http://localhost:8080/", true),
+            ("https://localhost/", true),
+            ("http://allowed.test/a?b", false),
+            ("http://allowed.test", false),
+            ("https://allowed.test/", false),
+            ("wss://allowed.test/", false),
+            ("http://allowed.test:81/", true),
+            ("https://secure.gravatar.com/avatar/x?s=64", true),
+            ("http://10.1.2.3/", true),
+            ("data:image/png;base64,AA", false),
+            ("blob:http://localhost/1", false),
+        ] {
+            assert_eq!(refuses(&rules, "GET", url), refused, "{url}");
+            assert_eq!(
+                refuses(&EgressRules::nothing(), "GET", url),
+                refused || url.contains("allowed"),
+                "{url}"
+            );
+        }
     }
 }

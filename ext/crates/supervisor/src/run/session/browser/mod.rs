@@ -11,7 +11,7 @@ mod gateway;
 mod outcome;
 mod state;
 
-use super::preview::SITE_PORT;
+use super::preview::{SITE_PORT, SiteOutput};
 use super::{Commanded, Session, added};
 use crate::run::level;
 use crate::run::recorder::Recorder;
@@ -24,12 +24,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wp_codebox_browser::{
-    BROWSER_LIMITS, Chromium, EditorAct, Failure, Host, Page, StoredFiles, Task, Wire, Work, argv,
-    discover, environment, parse, wakes,
+    BROWSER_LIMITS, Chromium, EditorAct, Failure, Host, Page, PhpError, StoredFiles, Task, Wire,
+    Work, argv, discover, environment, parse, wakes,
 };
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
+    SITE_ORIGIN,
 };
+use wp_codebox_policy::EgressRules;
 use wp_codebox_runtime::{Bounds, ExecutionEnd, Launch, Runtime, Terminal};
 
 /// Maximum time to wait for the report of how a guest ended after its browser has ended.
@@ -105,7 +107,10 @@ impl Session<'_, '_> {
             return Err(error);
         }
         let wakes = wakes();
-        let opened = Gateway::open(self.context, task, runtime.as_mut(), &wakes.0)
+        let rules = gateway::rules(self.context, task);
+        let opened = rules
+            .clone()
+            .and_then(|rules| Gateway::open(self.context, rules, runtime.as_mut(), &wakes.0))
             .and_then(|gateway| Ok((gateway, started(runtime.as_mut(), chromium, id)?)));
         let (gateway, streams) = match opened {
             Ok(opened) => opened,
@@ -116,6 +121,8 @@ impl Session<'_, '_> {
         };
         let mut window = Window {
             site: self.guest.runtime.as_mut(),
+            output: self.guest.site.as_ref().map(|site| site.output.clone()),
+            rules: rules?,
             recorder: self.recorder,
             id,
             failed: None,
@@ -194,6 +201,10 @@ fn started(
 struct Window<'w, 'r> {
     /// Work guest, which serves the site.
     site: &'w mut dyn Runtime,
+    /// Output of its web server.
+    output: Option<SiteOutput>,
+    /// Requests to other hosts than the site that the bridge of the browser's guest forwards.
+    rules: EgressRules,
     recorder: &'w mut Recorder<'r>,
     id: &'w ExecutionId,
     failed: Option<ErrorBody>,
@@ -223,6 +234,15 @@ impl Host for Window<'_, '_> {
         if let Err(error) = told {
             self.failed.get_or_insert(error);
         }
+    }
+
+    fn refuses(&self, method: &str, url: &str) -> bool {
+        gateway::refuses(&self.rules, method, url)
+    }
+
+    fn php_errors(&mut self) -> Vec<PhpError> {
+        let output = self.output.as_ref();
+        output.map_or_else(Vec::new, |output| output.take_php_errors(SITE_ORIGIN))
     }
 }
 
@@ -276,9 +296,13 @@ fn work(page: &mut Page<'_>, task: &Task, files: &StoredFiles) -> Result<(), Fai
     match &task.work {
         Work::Editor(editor) => {
             let url = task.url.as_deref().unwrap_or_default();
-            return page.editor(url, editor, task);
+            let done = page.editor(url, editor, task);
+            return page.judge(done, task, None);
         }
-        Work::Compare(compared) => return page.compare(compared, task, files),
+        Work::Compare(compared) => {
+            let done = page.compare(compared, task, files);
+            return page.judge(done, task, None);
+        }
         Work::Probe | Work::PageLoad { .. } | Work::Html | Work::Actions { .. } => {}
     }
     if task.profiles.is_empty() {
@@ -295,8 +319,14 @@ fn work(page: &mut Page<'_>, task: &Task, files: &StoredFiles) -> Result<(), Fai
     Ok(())
 }
 
-/// Loads the page of the task, executes its steps, and checks its assertions.
+/// Loads the page of the task, executes its steps, and checks its assertions and whether it has
+/// faults.
 fn load(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
+    let done = load_and_check(page, task);
+    page.judge(done, task, None)
+}
+
+fn load_and_check(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
     if let Some(url) = task.url.as_ref().filter(|_| task.begins_itself()) {
         let until = page.until();
         page.navigate(url, &task.wait_for, until)?;
@@ -304,6 +334,8 @@ fn load(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
         page.began();
     }
     if let Work::Actions { steps, .. } = &task.work {
+        // A fault of the page is not one of the first step.
+        page.judge(Ok(()), task, None)?;
         page.steps(steps, task)?;
     }
     if let Some(script) = &task.script {

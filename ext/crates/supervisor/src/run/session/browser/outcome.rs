@@ -127,7 +127,8 @@ fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
             | Failure::Timeout { .. }
             | Failure::Refused { .. }
             | Failure::Navigation { .. }
-            | Failure::Step { .. } => ErrorCode::CommandFailed,
+            | Failure::Step { .. }
+            | Failure::Page { .. } => ErrorCode::CommandFailed,
         };
         return made(code, failure.word(), failure.to_string());
     }

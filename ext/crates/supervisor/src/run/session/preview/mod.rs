@@ -5,11 +5,13 @@
 //! run's change, their changes in the database never are. Each preview has a record with address,
 //! times, number of requests and end, but without its token.
 
+mod output;
 mod requests;
 mod server;
 mod site;
 mod visitors;
 
+pub(in crate::run) use output::SiteOutput;
 pub(in crate::run) use server::{SITE_PORT, SiteServer};
 
 use serde_json::{Map, Value, json};

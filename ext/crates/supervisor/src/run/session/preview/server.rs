@@ -4,15 +4,14 @@
 //! guest. Its output is untrusted; the end of the output is stored to explain a failure.
 //! [`Session::site_server`] starts the server if it is not running.
 
+use super::output::SiteOutput;
 use crate::run::recorder::Recorder;
-use crate::run::services::keep_tail;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
 use wp_codebox_runtime::{Launch, Runtime, Terminal};
@@ -35,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 pub(in crate::run) struct SiteServer {
     pub(super) id: ExecutionId,
     nonce: String,
-    printed: Arc<Mutex<Vec<u8>>>,
+    pub(in crate::run) output: SiteOutput,
 }
 
 impl SiteServer {
@@ -60,15 +59,14 @@ impl SiteServer {
             cwd,
             terminal: Terminal::None,
         };
-        let (stdio, printed) = streams()?;
+        let (stdio, output) = streams()?;
         runtime.launch(&launch, stdio)?;
-        let server = Self { id, nonce, printed };
+        let server = Self { id, nonce, output };
         match server.wait(runtime) {
             Ok(()) => Ok(server),
             Err(why) => {
                 let _ = runtime.stop(&server.id);
-                let printed = server.printed();
-                let printed = recorder.clean(printed.trim());
+                let printed = recorder.clean(server.output.tail().trim());
                 let message = format!("the web server of the sandbox cannot start: {why}");
                 let error = ErrorBody::new(ErrorCode::PreviewUnavailable, message);
                 Err(match printed.lines().last() {
@@ -102,11 +100,6 @@ impl SiteServer {
             std::thread::sleep(PAUSE);
         }
     }
-
-    fn printed(&self) -> String {
-        let bytes = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }
 
 fn nonce() -> Result<String, ErrorBody> {
@@ -139,11 +132,8 @@ fn variables(nonce: &str) -> BTreeMap<String, String> {
     .into()
 }
 
-type Printed = Arc<Mutex<Vec<u8>>>;
-
-/// Creates the web server's standard streams: an empty input, and an output pipe that a thread
-/// reads, because the server would block on a full pipe.
-fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
+/// Creates the web server's standard streams: an empty input, and a pipe for output and errors.
+fn streams() -> Result<([OwnedFd; 3], SiteOutput), ErrorBody> {
     let unable = |error: std::io::Error| {
         let message = format!("the web server of the sandbox cannot start: {error}");
         ErrorBody::new(ErrorCode::PreviewUnavailable, message)
@@ -152,13 +142,8 @@ fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
         .map_err(|e| unable(e.into()))?;
     let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| unable(e.into()))?;
     let other = write.try_clone().map_err(unable)?;
-    let printed = Printed::default();
-    let kept = Arc::clone(&printed);
-    std::thread::Builder::new()
-        .name("site".to_owned())
-        .spawn(move || keep_tail(read, &kept))
-        .map_err(unable)?;
-    Ok(([null, write, other], printed))
+    let output = SiteOutput::read(read).map_err(unable)?;
+    Ok(([null, write, other], output))
 }
 
 /// Returns whether the server at the other end of the connection knows the nonce.
