@@ -111,6 +111,34 @@ def steps(listener):
         '[{"kind":"evaluate","expression":"\'x\'.repeat(70000)","assert":{"truncated":true,"bytes":70002}}]',
         '[{"kind":"evaluate","expression":"0/0","assert":null}]',
     ]
+    # A field that keeps the text, and what refuses it in other ways.
+    fields = [
+        {"kind": "fill", "selector": "#free", "value": "any text"},
+        {"kind": "expect", "assert": "text:#free=any text"},
+        {"kind": "fill", "selector": "#day", "value": "2026-01-31"},
+        {"kind": "fill", "selector": "#short", "value": "abc"},
+        {"kind": "fill", "selector": "#lines", "value": "a\r\nb"},
+        {"kind": "fill", "selector": "#rich", "value": "rich"},
+        {"kind": "fill", "selector": "#free", "value": ""},
+        {"kind": "check", "selector": "#box"},
+        {"kind": "click", "selector": "#open"},
+    ]
+    refused = {
+        "read-only": {"kind": "fill", "selector": "#ro", "value": "new"},
+        "typed read-only": {"kind": "type", "selector": "#ro", "text": "new"},
+        "disabled": {"kind": "fill", "selector": "#off", "value": "new"},
+        "number": {"kind": "fill", "selector": "#number", "value": "abc"},
+        "maxlength": {"kind": "fill", "selector": "#short", "value": "abcdef"},
+        "no date": {"kind": "fill", "selector": "#day", "value": "tomorrow"},
+        "check box": {"kind": "fill", "selector": "#box", "value": "on"},
+        "formatted": {"kind": "fill", "selector": "#upper", "value": "abc"},
+        "covered": {"kind": "click", "selector": "#under"},
+        "disabled button": {"kind": "click", "selector": "#stopped"},
+        "disabled select": {"kind": "select", "selector": "#choice", "value": "b"},
+        "stubborn": {"kind": "check", "selector": "#stubborn"},
+    }
+    acted = {f"refused {name}": step(ACTIONS, f"url={PAGES}/fields.html", "step-timeout=1s", "timeout=180s", "capture=none", "steps-json=" + json.dumps([one]))
+             for name, one in refused.items()}
     faults = {
         "fatal": step(PROBE, "url=/?fault=fatal", "capture=none"),
         "fatal load": step("wordpress.browser-page-load", "url=/?fault=fatal", "capture=none"),
@@ -136,6 +164,8 @@ def steps(listener):
     }
     return {
         **faults,
+        **acted,
+        "fields": step(ACTIONS, f"url={PAGES}/fields.html", "step-timeout=60s", "timeout=180s", "capture=none", "steps-json=" + json.dumps(fields)),
         "holds": step(ACTIONS, "url=/", "step-timeout=60s", "timeout=180s", "steps-json=" + holds, "capture=none"),
         "differs": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[0], "capture=none"),
         "long": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[1], "capture=none"),
@@ -332,6 +362,30 @@ def test_request_that_the_policy_refuses_is_listed_apart_and_is_no_error_of_the_
     must(any(row["host"] == "denied.test" and row["decision"] == "denied" for row in document["external"]["requests"]), str(document["external"]))
     own = fault(recipe_run, "own image", "no-errors", "503", reason="assertion-failed")
     must(own["denied"] == [] and len(own["networkFailed"]) == 1, str(own["networkFailed"]))
+
+
+def test_field_that_accepts_the_text_passes(recipe_run):
+    rows = recipe_run.step("fields")["steps"]
+    must([row["status"] for row in rows] == ["passed"] * 9, str(rows))
+
+
+@pytest.mark.parametrize("name, words", [
+    ("read-only", ["read-only", 'keeps "kept"', '<input id="ro"']),
+    ("typed read-only", ["read-only"]),
+    ("disabled", ["is disabled", '<input id="off"']),
+    ("number", ['keeps "" instead of "abc"', 'type="number"']),
+    ("maxlength", ['keeps "abc" instead of "abcdef"', "maxlength is 3"]),
+    ("no date", ['keeps "" instead of "tomorrow"']),
+    ("check box", ["takes no text", 'type="checkbox"']),
+    ("formatted", ['keeps "ABC" instead of "abc"']),
+    ("covered", ['covered by <div id="banner" class="over wide">']),
+    ("disabled button", ["is disabled", '<button id="stopped">']),
+    ("disabled select", ["is disabled", '<select id="choice">']),
+    ("stubborn", ["stayed unchecked"]),
+])
+def test_step_on_an_element_that_refuses_it_fails_and_names_the_cause(recipe_run, name, words):
+    document = fault(recipe_run, f"refused {name}", *words, reason="step-failed")
+    must("did not finish" not in document["error"]["message"], str(document["error"]))
 
 
 def test_failed_browser_assertion_fails_the_step(recipe_run):

@@ -2,7 +2,7 @@
 
 use super::asserts::{Element, Frame, Weight, query};
 use super::events::cut;
-use super::input::Selects;
+use super::input::{Selects, Use};
 use super::page::{PAUSE, Page};
 use super::step_spec::{Condition, StepAction, StepSpec, WaitFor};
 use super::task::{Task, address};
@@ -111,17 +111,10 @@ impl Page<'_> {
                 let (x, y) = self.point(element, until)?;
                 self.mouse("mouseMoved", x, y, 0, until)?;
             }
-            StepAction::Fill { element, value } => {
-                self.focus(element, Selects::Everything, until)?;
-                if value.is_empty() {
-                    self.press("Delete", until)?;
-                } else {
-                    self.wire
-                        .ask("Input.insertText", json!({"text": value}), until)?;
-                }
-            }
+            StepAction::Fill { element, value } => self.fill(element, value, until)?,
             StepAction::Type { element, text } => {
                 if let Some(element) = element {
+                    self.usable(element, Use::Keys, until)?;
                     self.focus(element, Selects::Nothing, until)?;
                 }
                 for sign in text.chars() {
@@ -136,22 +129,15 @@ impl Page<'_> {
                 self.follow(until)?;
             }
             StepAction::Select { element, values } => {
-                self.wait_found(element, true, until)?;
-                self.act(element, json!({"act": "select", "values": values}), until)?;
+                self.usable(element, Use::Choice, until)?;
+                self.act(element, json!({"act": "select", "values": values}))?;
             }
-            StepAction::Check { element, on } => {
-                self.wait_found(element, true, until)?;
-                let found = self.act(element, json!({"act": "point"}), until)?;
-                if found.get("checked").and_then(Value::as_bool) != Some(*on) {
-                    let at = self.point(element, until)?;
-                    self.click(at, until)?;
-                }
-            }
+            StepAction::Check { element, on } => self.set_checked(element, *on, until)?,
             StepAction::Drag { element, to } => self.drag(element, to, until)?,
             StepAction::Scroll { element, x, y } => match element {
                 Some(element) => {
                     self.wait_found(element, true, until)?;
-                    self.act(element, json!({"act": "scroll", "x": x, "y": y}), until)?;
+                    self.act(element, json!({"act": "scroll", "x": x, "y": y}))?;
                 }
                 None => {
                     let params =

@@ -1,7 +1,7 @@
 //! Input events of mouse and keyboard, and the elements at which they are directed.
 
 use super::asserts::{Element, Frame, query};
-use super::events::cut;
+use super::events::{cut, text};
 use super::page::{PAUSE, Page};
 use super::step_spec::DropPlace;
 use super::wire::{Failure, timeout};
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 /// Maximum time to wait until the browser reports a drag. It reports none for elements that a
 /// script moves on mouse events.
 const DRAG: Duration = Duration::from_millis(300);
+/// Maximum length of a field's value that `page.js` returns.
+const KEPT: usize = 20_000;
 /// Number of mouse movements of a drag.
 const MOVES: u32 = 6;
 
@@ -53,6 +55,106 @@ pub(super) enum Selects {
     Everything,
 }
 
+/// Types of inputs whose value a person picks; text that is typed does not reach it.
+const PICKERS: &[&str] = &[
+    "date",
+    "datetime-local",
+    "month",
+    "week",
+    "time",
+    "color",
+    "range",
+];
+/// Types of inputs that have no text.
+const TEXTLESS: &[&str] = &[
+    "checkbox", "radio", "button", "submit", "reset", "image", "file", "hidden",
+];
+
+/// How a step uses an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It is hit by the mouse.
+    Mouse,
+    /// Its text is replaced.
+    Text,
+    /// Keys are pressed in it.
+    Keys,
+    /// One of its options is chosen.
+    Choice,
+}
+
+impl Use {
+    /// Returns why an element cannot be used so, and whether that cannot change; `found` is what
+    /// `page.js` returned.
+    fn obstacle(self, found: &Value) -> Option<(String, bool)> {
+        let is = |name: &str| found.get(name).and_then(Value::as_bool) == Some(true);
+        let waits = |why: String| Some((why, false));
+        let tag = || cut(text(found, "/tag"), 300);
+        let control = text(found, "/control");
+        let takes_text =
+            !TEXTLESS.contains(&control) && found.get("value").is_some() || control == "editable";
+        match self {
+            Self::Text if !takes_text => Some((
+                format!(
+                    "is {}, which takes no text; use check, select or click",
+                    tag()
+                ),
+                true,
+            )),
+            Self::Choice if control != "select" => Some((
+                format!("is {}, which has no options; use click or fill", tag()),
+                true,
+            )),
+            _ if is("disabled") => waits(format!("is disabled; it is {}", tag())),
+            Self::Text | Self::Keys if is("readOnly") => {
+                let kept = found.get("value").and_then(Value::as_str);
+                let kept = kept
+                    .filter(|_| control != "password")
+                    .map_or_else(String::new, |kept| {
+                        format!(" and keeps {:?}", cut(kept, 200))
+                    });
+                waits(format!("is read-only{kept}; it is {}", tag()))
+            }
+            Self::Mouse if found.get("x").is_none() => waits("has no position".to_owned()),
+            Self::Mouse if is("covered") => {
+                let by = cut(text(found, "/coveredBy"), 300);
+                waits(format!("is covered by {by} at the point of the click"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns how the text that a field keeps differs from the one that was asked for; `None` if it does
+/// not. A password is not shown.
+fn refusal(control: &str, asked: &str, kept: &str) -> Option<String> {
+    let mut wanted = asked.replace("\r\n", "\n").replace('\r', "\n");
+    if control != "textarea" {
+        wanted.retain(|sign| sign != '\n');
+    }
+    // The browser removes spaces around addresses.
+    if matches!(control, "email" | "url") {
+        wanted = wanted.trim().to_owned();
+    }
+    // `page.js` returns at most this many UTF-16 units of a value.
+    let same = kept == wanted || kept.len() >= KEPT && wanted.starts_with(kept);
+    if same {
+        return None;
+    }
+    if control == "password" {
+        return Some(format!(
+            "keeps {} characters instead of {}",
+            kept.chars().count(),
+            wanted.chars().count()
+        ));
+    }
+    Some(format!(
+        "keeps {:?} instead of {:?}",
+        cut(kept, 200),
+        cut(asked, 200)
+    ))
+}
+
 /// Splits a key from the modifiers before it.
 fn modified(keys: &str) -> (u32, &str) {
     let (mut held, mut key) = (0, keys);
@@ -67,21 +169,40 @@ fn modified(keys: &str) -> (u32, &str) {
 
 impl Page<'_> {
     /// Makes `page.js` act on an element; returns what it found.
-    pub(super) fn act(
-        &mut self,
-        element: &Element,
-        what: Value,
-        until: Instant,
-    ) -> Result<Value, Failure> {
+    pub(super) fn act(&mut self, element: &Element, what: Value) -> Result<Value, Failure> {
         let selector = &element.selector;
         let mut asked = element.query();
         if let (Some(asked), Value::Object(what)) = (asked.as_object_mut(), what) {
             asked.extend(what);
         }
+        // The deadline of a step may have passed; the query has one of its own, so that the step can
+        // still say why the element was not usable.
+        let until = self.until();
         let found = self.query_document(&asked, until)?;
         match found.get("error").and_then(Value::as_str) {
             Some(error) => Err(Failure::step(format!("{selector}: {}", cut(error, 300)))),
             None => Ok(found),
+        }
+    }
+
+    /// Waits until an element can be used as a step does; returns what `page.js` found. If it cannot
+    /// until `until`, the error says why.
+    pub(super) fn usable(
+        &mut self,
+        element: &Element,
+        how: Use,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        loop {
+            self.wait_found(element, true, until)?;
+            let found = self.act(element, json!({"act": "point"}))?;
+            match how.obstacle(&found) {
+                None => return Ok(found),
+                Some((why, lasting)) if lasting || Instant::now() >= until => {
+                    return Err(Failure::step(format!("{} {why}", element.selector)));
+                }
+                Some(_) => self.pause_until(until.min(Instant::now() + PAUSE))?,
+            }
         }
     }
 
@@ -91,24 +212,79 @@ impl Page<'_> {
         element: &Element,
         until: Instant,
     ) -> Result<(f64, f64), Failure> {
-        let selector = &element.selector;
-        loop {
-            self.wait_found(element, true, until)?;
-            let found = self.act(element, json!({"act": "point"}), until)?;
-            let is = |name: &str| found.get(name).and_then(Value::as_bool).unwrap_or(false);
-            let number = |name: &str| found.get(name).and_then(Value::as_f64);
-            match (number("x"), number("y"), is("covered") || is("disabled")) {
-                (Some(x), Some(y), false) => return Ok((x, y)),
-                _ if Instant::now() >= until => {
-                    let why = if is("disabled") {
-                        "is disabled"
-                    } else {
-                        "is covered by another element at the point of the click"
-                    };
-                    return Err(Failure::step(format!("{selector} {why}")));
-                }
-                _ => self.pause_until(until.min(Instant::now() + PAUSE))?,
+        let found = self.usable(element, Use::Mouse, until)?;
+        let number = |name: &str| found.get(name).and_then(Value::as_f64).unwrap_or_default();
+        Ok((number("x"), number("y")))
+    }
+
+    /// Replaces the text of a field. Fails if the field keeps another text.
+    pub(super) fn fill(
+        &mut self,
+        element: &Element,
+        value: &str,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let before = self.usable(element, Use::Text, until)?;
+        let control = text(&before, "/control");
+        let found = if PICKERS.contains(&control) {
+            self.act(element, json!({"act": "set", "value": value}))?
+        } else {
+            self.focus(element, Selects::Everything, until)?;
+            if value.is_empty() {
+                self.press("Delete", until)?;
+            } else {
+                let text = json!({"text": value});
+                self.wire.ask("Input.insertText", text, until)?;
             }
+            self.act(element, json!({"act": "point"}))?
+        };
+        // An editable element has no value, and a field that the page has removed neither.
+        let kept = found.get("value").and_then(Value::as_str);
+        match kept.and_then(|kept| refusal(control, value, kept)) {
+            None => Ok(()),
+            Some(why) => {
+                let limit = found.get("maxLength").and_then(Value::as_u64);
+                let limit =
+                    limit.map_or_else(String::new, |most| format!(" (its maxlength is {most})"));
+                let tag = cut(text(&found, "/tag"), 300);
+                Err(Failure::step(format!(
+                    "{} {why}{limit}; it is {tag}",
+                    element.selector
+                )))
+            }
+        }
+    }
+
+    /// Clicks a check box or radio button that has not the wanted state. Fails if it keeps the other.
+    pub(super) fn set_checked(
+        &mut self,
+        element: &Element,
+        on: bool,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let is = |found: &Value| found.get("checked").and_then(Value::as_bool);
+        self.wait_found(element, true, until)?;
+        if is(&self.act(element, json!({"act": "point"}))?) == Some(on) {
+            return Ok(());
+        }
+        let at = self.point(element, until)?;
+        self.click(at, until)?;
+        loop {
+            // The click can remove the element or leave the page; then there is no state to check.
+            let state = match self.act(element, json!({"act": "point"})) {
+                Ok(found) => is(&found),
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(_) => None,
+            };
+            if state.is_none_or(|state| state == on) {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let stayed = if on { "unchecked" } else { "checked" };
+                let what = format!("{} stayed {stayed} after a click", element.selector);
+                return Err(Failure::step(what));
+            }
+            self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 
@@ -141,7 +317,7 @@ impl Page<'_> {
     ) -> Result<(), Failure> {
         self.wait_found(element, true, until)?;
         let all = selects == Selects::Everything;
-        let found = self.act(element, json!({"act": "focus", "selectAll": all}), until)?;
+        let found = self.act(element, json!({"act": "focus", "selectAll": all}))?;
         if found.get("focused").and_then(Value::as_bool) == Some(true) {
             Ok(())
         } else {
@@ -237,7 +413,7 @@ impl Page<'_> {
         self.held("mouseMoved", x + 4.0, y + 4.0, until)?;
         let (end_x, end_y) = match to {
             DropPlace::By(dx, dy) => (x + dx, y + dy),
-            DropPlace::Element(target) => self.drop_point(target, until)?,
+            DropPlace::Element(target) => self.drop_point(target)?,
         };
         for step in 1..=MOVES {
             let part = f64::from(step) / f64::from(MOVES);
@@ -257,8 +433,8 @@ impl Page<'_> {
 
     /// Returns the middle of the element on which something is dropped. It may be covered by what
     /// is dragged, so this does not check what is at the point.
-    fn drop_point(&mut self, target: &Element, until: Instant) -> Result<(f64, f64), Failure> {
-        let found = self.act(target, json!({"act": "point"}), until)?;
+    fn drop_point(&mut self, target: &Element) -> Result<(f64, f64), Failure> {
+        let found = self.act(target, json!({"act": "point"}))?;
         let number = |name: &str| found.get(name).and_then(Value::as_f64);
         number("x")
             .zip(number("y"))
@@ -281,7 +457,7 @@ impl Page<'_> {
         until: Instant,
     ) -> Result<[f64; 4], Failure> {
         self.wait_found(element, true, until)?;
-        let found = self.act(element, json!({"act": "point"}), until)?;
+        let found = self.act(element, json!({"act": "point"}))?;
         rectangle(&found).ok_or_else(|| {
             Failure::step(format!(
                 "{} is not visible, so it has no position",
@@ -296,7 +472,7 @@ impl Page<'_> {
         let mut asked = query(frame, None, None);
         asked["frameBox"] = json!(true);
         loop {
-            let found = self.query_document(&asked, until)?;
+            let found = self.query_document(&asked, self.until())?;
             if let Some(found) = rectangle(&found) {
                 return Ok(found);
             }
@@ -335,5 +511,75 @@ mod tests {
         ] {
             assert_eq!(modified(keys), wanted, "{keys}");
         }
+    }
+
+    #[test]
+    fn text_that_a_field_keeps_is_compared_as_the_browser_normalises_it() {
+        for (control, asked, kept) in [
+            ("text", "a", "a"),
+            ("text", "a\nb", "ab"),
+            ("textarea", "a\r\nb", "a\nb"),
+            ("email", " a@b.c ", "a@b.c"),
+        ] {
+            assert_eq!(refusal(control, asked, kept), None, "{control} {asked:?}");
+        }
+        for (control, asked, kept, said) in [
+            ("number", "abc", "", "keeps \"\" instead of \"abc\""),
+            (
+                "text",
+                "abcdef",
+                "abc",
+                "keeps \"abc\" instead of \"abcdef\"",
+            ),
+            ("text", " a ", "a", "keeps \"a\" instead of \" a \""),
+            (
+                "password",
+                "secret",
+                "sec",
+                "keeps 3 characters instead of 6",
+            ),
+        ] {
+            assert_eq!(refusal(control, asked, kept).as_deref(), Some(said));
+        }
+    }
+
+    #[test]
+    fn obstacle_names_what_makes_an_element_unusable_for_a_step_and_only_for_that_step() {
+        let input = |more: Value| {
+            let mut found =
+                json!({"x": 1.0, "y": 1.0, "tag": "<input>", "control": "text", "value": "old"});
+            if let (Some(found), Value::Object(more)) = (found.as_object_mut(), more) {
+                found.extend(more);
+            }
+            found
+        };
+        let plain = input(json!({}));
+        for how in [Use::Mouse, Use::Text, Use::Keys] {
+            assert_eq!(how.obstacle(&plain), None, "{how:?}");
+        }
+        let covered = input(json!({"covered": true, "coveredBy": "<div id=\"a\">"}));
+        assert_eq!(Use::Text.obstacle(&covered), None);
+        let (why, lasting) = Use::Mouse.obstacle(&covered).unwrap();
+        assert!(
+            why.contains("covered by <div id=\"a\">") && !lasting,
+            "{why}"
+        );
+        let read_only = input(json!({"readOnly": true}));
+        assert_eq!(Use::Mouse.obstacle(&read_only), None);
+        let (why, lasting) = Use::Text.obstacle(&read_only).unwrap();
+        assert!(
+            why.contains("read-only and keeps \"old\"") && !lasting,
+            "{why}"
+        );
+        let disabled = input(json!({"disabled": true}));
+        for how in [Use::Mouse, Use::Text, Use::Keys] {
+            assert!(how.obstacle(&disabled).unwrap().0.contains("is disabled"));
+        }
+        let (why, lasting) = Use::Text
+            .obstacle(&input(json!({"control": "checkbox"})))
+            .unwrap();
+        assert!(why.contains("takes no text") && lasting, "{why}");
+        let (why, lasting) = Use::Choice.obstacle(&plain).unwrap();
+        assert!(why.contains("has no options") && lasting, "{why}");
     }
 }

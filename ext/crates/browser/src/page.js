@@ -40,6 +40,11 @@
 				all = locate(root, query.selector);
 			}
 		}
+		// The opening tag with the attributes by which a reader recognises the element.
+		const tag = (one) => {
+			const names = ['id', 'class', 'name', 'type', 'role'].filter((name) => one.getAttribute(name));
+			return `<${[one.tagName.toLowerCase(), ...names.map((name) => `${name}="${one.getAttribute(name).slice(0, 100)}"`)].join(' ')}>`;
+		};
 		const shows = (one) => {
 			const box = one.getBoundingClientRect();
 			return box.width > 0 && box.height > 0 && one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
@@ -78,6 +83,12 @@
 			const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
 			const hit = root.elementFromPoint(x, y);
 			found.covered = !(hit && (hit === first || first.contains(hit) || hit.contains(first) || (first.labels && [...first.labels].some((label) => label.contains(hit)))));
+			if (found.covered) found.coveredBy = hit ? tag(hit) : 'nothing that can be hit at its middle';
+			found.tag = tag(first);
+			found.control = first.tagName === 'INPUT' ? first.type : first.isContentEditable ? 'editable' : first.tagName.toLowerCase();
+			found.readOnly = first.matches('input:read-only, textarea:read-only') && first.hasAttribute('readonly');
+			if (['INPUT', 'TEXTAREA'].includes(first.tagName)) found.value = String(first.value).slice(0, 20000);
+			if (first.maxLength >= 0) found.maxLength = first.maxLength;
 			let [dx, dy] = [0, 0];
 			if (frame) {
 				frame.scrollIntoView({ block: 'center', behavior: 'instant' });
@@ -95,6 +106,11 @@
 				if (first.select) first.select();
 				else root.getSelection().selectAllChildren(first);
 			}
+		}
+		if (query.act === 'set') {
+			first.value = query.value;
+			for (const kind of ['input', 'change']) first.dispatchEvent(new Event(kind, { bubbles: true }));
+			found.value = String(first.value).slice(0, 20000);
 		}
 		if (query.act === 'select') {
 			const options = [...(first.options || [])];
