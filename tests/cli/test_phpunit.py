@@ -147,3 +147,26 @@ def test_phpunit_command_with_invalid_shards_a_filter_and_shards_or_a_missing_fi
         must(says in answer.json["error"]["message"], str(answer))
     phpunit(bench, directory, "--json", "--junit", os.path.join(bench.directory, "none", "j.xml")).expect(1, "wp_codebox_input_invalid")
     phpunit(bench, directory, "--json", "--arg", "shard=1/2").expect(0)
+
+
+def test_phpunit_that_dies_in_one_class_reports_what_had_finished_and_the_test_in_which_it_died(bench):
+    dying = "<?php\nfinal class DyingTest extends PHPUnit\\Framework\\TestCase {\n\tpublic function test_one(): void { $this->assertTrue( true ); }\n\tpublic function test_two(): void { %s }\n}\n"
+    for number, (body, status) in enumerate([("eval( 'class A {} class A {}' );", 255), ("exit( 0 );", 0)]):
+        directory = plugin(bench, f"dying{number}", {"tests/AfterTest.php": class_of("AfterTest", 2), "tests/DyingTest.php": dying % body})
+        answer = phpunit(bench, directory, "--json").expect(1, "wp_codebox_command_failed").json
+        must(answer["summary"] == {"total": 4, "passed": 3, "failed": 1, "skipped": 0, "unknown": 0}, json.dumps(answer)[:3000])
+        must(f"PHPUnit ended with status {status} in DyingTest::test_two before its log was complete" in answer["error"]["message"], str(answer["error"]))
+        must([(row["suite"], row["test"], row["file"]) for row in answer["failures"]] == [("DyingTest", "test_two", "tests/DyingTest.php")], str(answer["failures"]))
+    # Control: the same tests pass when none ends PHP.
+    directory = plugin(bench, "living", {"tests/AfterTest.php": class_of("AfterTest", 2), "tests/DyingTest.php": dying % "$this->assertTrue( true );"})
+    must(phpunit(bench, directory, "--json").expect(0).json["summary"]["passed"] == 4, "control")
+
+
+def test_phpunit_warnings_and_risky_tests_fail_only_if_the_settings_of_phpunit_say_so(bench):
+    tests = "<?php\nfinal class WarnTest extends PHPUnit\\Framework\\TestCase {\n\tpublic function test_risky(): void {}\n\tpublic function test_warning(): void { $this->addWarning( 'old' ); $this->assertTrue( true ); }\n}\n"
+    directory = plugin(bench, "warning", {"tests/WarnTest.php": tests})
+    answer = phpunit(bench, directory, "--json").expect(0).json
+    must(answer["summary"]["passed"] == 2 and answer["failures"] == [], json.dumps(answer)[:3000])
+    for option in ("--fail-on-warning", "--fail-on-risky"):
+        answer = phpunit(bench, directory, "--json", "--", option).expect(1, "wp_codebox_command_failed").json
+        must("PHPUnit ended with status 1" in answer["error"]["message"], str(answer["error"]))

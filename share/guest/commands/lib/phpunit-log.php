@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/phpunit-progress.php';
+
 /**
  * Collects the results in the logs of one or more PHPUnit runs, up to size limits.
  */
@@ -24,6 +26,13 @@ final class Phpunit_Log {
 
 	/** Number of PHPUnit runs that left no complete log. */
 	public int $missing = 0;
+
+	/**
+	 * Tests in which a PHPUnit run ended.
+	 *
+	 * @var list<string>
+	 */
+	private array $interrupted = array();
 
 	/**
 	 * Number of tests by result.
@@ -77,12 +86,17 @@ final class Phpunit_Log {
 	public function __construct( private readonly string $directory ) {}
 
 	/**
-	 * Adds the results of one PHPUnit log.
+	 * Adds the results of one PHPUnit run. Without a complete log, adds those in its progress log: what had finished,
+	 * and the test that ran when PHP ended.
 	 *
-	 * @param string $file Path of the log.
+	 * @param string $file     Path of the JUnit log.
+	 * @param string $progress Path of the log in TeamCity's format, which PHPUnit writes while it runs.
 	 */
-	public function read( string $file ): void {
+	public function read( string $file, string $progress ): void {
 		$cases = $this->elements( $file, '//testcase' );
+		if ( null === $cases ) {
+			$this->read_progress( Phpunit_Progress::read( $progress, self::BYTES ) );
+		}
 		foreach ( $cases ?? array() as $case ) {
 			$problem = null;
 			$skipped = false;
@@ -92,35 +106,97 @@ final class Phpunit_Log {
 				}
 				if ( 'skipped' === $child->tagName ) {
 					$skipped = true;
-				} elseif ( in_array( $child->tagName, array( 'error', 'failure', 'warning' ), true ) ) {
+				} elseif ( in_array( $child->tagName, array( 'error', 'failure' ), true ) && ! self::is_warning( $child ) ) {
 					$problem = $problem ?? $child;
 				}
 			}
-			$outcome = null !== $problem ? 'failed' : ( $skipped ? 'skipped' : 'passed' );
-			$suite   = cut( $case->getAttribute( 'class' ) ?: 'tests', 300 );
-			$name    = cut( $case->getAttribute( 'name' ), 300 );
-			++$this->counts['total'];
-			++$this->counts[ $outcome ];
+			$suite = $case->getAttribute( 'class' ) ?: 'tests';
+			$name  = cut( $case->getAttribute( 'name' ), 300 );
+
 			$this->assertions += (int) $case->getAttribute( 'assertions' );
-			$this->suites[ $suite ] ??= array(
-				'name'   => $suite,
-				'status' => 'passed',
-				'file'   => guest_path( $case->getAttribute( 'file' ) ),
-				'tests'  => array(),
-			);
-			if ( 'failed' === $outcome ) {
-				$this->suites[ $suite ]['status'] = 'failed';
-			}
-			if ( $this->counts['total'] <= self::TESTS ) {
-				$this->suites[ $suite ]['tests'][] = array(
-					'name'       => $name,
-					'status'     => $outcome,
-					'durationMs' => round( (float) $case->getAttribute( 'time' ) * 1000, 3 ),
-				);
-			}
+			$this->add( $suite, $name, $case->getAttribute( 'file' ), null !== $problem ? 'failed' : ( $skipped ? 'skipped' : 'passed' ), (float) $case->getAttribute( 'time' ) * 1000 );
 			if ( null !== $problem && count( $this->failures ) < self::FAILURES ) {
-				$this->failures[] = $this->failure( $suite, $name, $case, $problem );
+				$this->failures[] = $this->failure( cut( $suite, 300 ), $name, $case, $problem );
 			}
+		}
+	}
+
+	/**
+	 * Adds the tests of a PHPUnit run that ended early.
+	 *
+	 * @param Phpunit_Progress $progress Its progress log.
+	 */
+	private function read_progress( Phpunit_Progress $progress ): void {
+		array_push( $this->interrupted, ...$progress->interrupted );
+		foreach ( $progress->tests as list( $suite, $name, $file, $outcome, $message, $milliseconds ) ) {
+			$this->add( $suite, $name, $file, $outcome, $milliseconds );
+			if ( 'failed' === $outcome && count( $this->failures ) < self::FAILURES ) {
+				$line             = 1 === preg_match( '~^' . preg_quote( $file, '~' ) . ':(\d+)$~m', $message, $found ) ? (int) $found[1] : 0;
+				$this->failures[] = $this->failure_row( cut( $suite, 300 ), cut( $name, 300 ), 'error', '', guest_path( $file ), $line, str_replace( root() . '/', '/', $message ) );
+			}
+		}
+	}
+
+	/**
+	 * Returns whether PHPUnit logs a risky test as an error. Risky tests and warnings fail PHPUnit only if its settings say so;
+	 * then its exit status reports it.
+	 *
+	 * @param \DOMElement $problem Element `error` or `failure`.
+	 */
+	private static function is_warning( \DOMElement $problem ): bool {
+		return 1 === preg_match( '/^PHPUnit\\\\Framework\\\\(?:Risky|\w*CoveredCodeNotExecuted|MissingCovers|OutputError|UnintentionallyCoveredCode)/', $problem->getAttribute( 'type' ) );
+	}
+
+	/**
+	 * Returns the reason why the tests did not pass; null when they did.
+	 *
+	 * @param ?int $status       Highest exit status of the PHPUnit runs; null when it is not known.
+	 * @param bool $may_be_empty Whether no test needs to run.
+	 */
+	public function why_failed( ?int $status, bool $may_be_empty = false ): ?string {
+		if ( $this->missing > 0 ) {
+			$done  = $this->counts['total'] - count( $this->interrupted );
+			$where = array() === $this->interrupted ? '' : ' in ' . implode( ', ', array_slice( $this->interrupted, 0, 5 ) );
+			$with  = null === $status ? '' : " with status $status";
+			return "PHPUnit ended$with$where before its log was complete: a fatal error, an exit or a bootstrap that failed; $done tests had finished; see output";
+		}
+		if ( $this->counts['failed'] > 0 ) {
+			return sprintf( '%d of %d tests failed', $this->counts['failed'], $this->counts['total'] );
+		}
+		if ( 0 === $this->counts['total'] && ! $may_be_empty ) {
+			return 'no tests ran; see output';
+		}
+		return 0 !== ( $status ?? 0 ) ? "PHPUnit ended with status $status; see output" : null;
+	}
+
+	/**
+	 * Adds the result of one test.
+	 *
+	 * @param string $suite        Name of the test class.
+	 * @param string $name         Name of the test.
+	 * @param string $file         Path of the test's file.
+	 * @param string $outcome      Result: `passed`, `failed` or `skipped`.
+	 * @param float  $milliseconds Duration.
+	 */
+	private function add( string $suite, string $name, string $file, string $outcome, float $milliseconds ): void {
+		$suite = cut( $suite, 300 );
+		++$this->counts['total'];
+		++$this->counts[ $outcome ];
+		$this->suites[ $suite ] ??= array(
+			'name'   => $suite,
+			'status' => 'passed',
+			'file'   => guest_path( $file ),
+			'tests'  => array(),
+		);
+		if ( 'failed' === $outcome ) {
+			$this->suites[ $suite ]['status'] = 'failed';
+		}
+		if ( $this->counts['total'] <= self::TESTS ) {
+			$this->suites[ $suite ]['tests'][] = array(
+				'name'       => $name,
+				'status'     => $outcome,
+				'durationMs' => round( $milliseconds, 3 ),
+			);
 		}
 	}
 
@@ -140,13 +216,14 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Returns the results: {summary, suites, failures}.
+	 * Returns the results: {summary, complete, assertions, suites, failures, truncated}.
 	 *
 	 * @return array<string,mixed>
 	 */
 	public function results(): array {
 		return array(
 			'summary'    => $this->counts,
+			'complete'   => 0 === $this->missing,
 			'assertions' => $this->assertions,
 			'suites'     => array_slice( array_values( $this->suites ), 0, 500 ),
 			'failures'   => $this->failures,
@@ -190,12 +267,28 @@ final class Phpunit_Log {
 		if ( str_starts_with( $text, $case->getAttribute( 'class' ) . '::' ) ) {
 			$text = ltrim( substr( $text, strcspn( $text, "\n" ) ) );
 		}
+		return $this->failure_row( $suite, $name, $problem->tagName, cut( $problem->getAttribute( 'type' ), 200 ), $file, $line, $text );
+	}
+
+	/**
+	 * Builds the row of one failure.
+	 *
+	 * @param string $suite Name of the test class.
+	 * @param string $name  Name of the test.
+	 * @param string $kind  `error` or `failure`.
+	 * @param string $type  Class of the exception; '' when it is not known.
+	 * @param string $file  Guest path of the test's file.
+	 * @param int    $line  Line; 0 when it is not known.
+	 * @param string $text  Message.
+	 * @return array<string,mixed>
+	 */
+	private function failure_row( string $suite, string $name, string $kind, string $type, string $file, int $line, string $text ): array {
 		$base = guest_path( $this->directory ) . '/';
 		return array(
 			'suite'   => $suite,
 			'test'    => $name,
-			'kind'    => $problem->tagName,
-			'type'    => cut( $problem->getAttribute( 'type' ), 200 ),
+			'kind'    => $kind,
+			'type'    => $type,
 			'file'    => str_starts_with( $file, $base ) ? substr( $file, strlen( $base ) ) : $file,
 			'line'    => $line,
 			'message' => plain_text( $text, self::MESSAGE ),
@@ -211,7 +304,7 @@ final class Phpunit_Log {
 	 */
 	private function elements( string $file, string $path ): ?array {
 		clearstatcache();
-		$size     = (int) filesize( $file );
+		$size     = is_file( $file ) ? (int) filesize( $file ) : 0;
 		$document = new \DOMDocument();
 		libxml_use_internal_errors( true );
 		if ( 0 === $size || $size > self::BYTES || ! $document->load( $file, LIBXML_NONET | LIBXML_PARSEHUGE ) ) {

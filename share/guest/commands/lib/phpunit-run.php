@@ -196,21 +196,11 @@ final class Phpunit_Run {
 	 * @param Phpunit_Log $log    Parsed logs.
 	 */
 	private function why_failed( int $status, Phpunit_Log $log ): ?string {
-		$summary = $log->results()['summary'];
-		if ( $log->missing > 0 ) {
-			return "PHPUnit ended with status $status before its log was complete: a fatal error, an exit or a bootstrap that failed; see output";
-		}
-		if ( $this->plan['discovery'] ) {
+		if ( $this->plan['discovery'] && 0 === $log->missing ) {
 			return 0 !== $status ? "PHPUnit ended with status $status while it listed the tests; see output" : ( 0 === $log->discovered()['total'] ? 'no tests were found' : null );
 		}
-		if ( $summary['failed'] > 0 ) {
-			return sprintf( '%d of %d tests failed', $summary['failed'], $summary['total'] );
-		}
 		// A part of the tests may be empty, also because a group selects only tests of other parts.
-		if ( 0 === $summary['total'] && ! isset( $this->plan['shard'] ) ) {
-			return 'no tests ran; see output';
-		}
-		return 0 !== $status ? "PHPUnit ended with status $status; see output" : null;
+		return $log->why_failed( $status, isset( $this->plan['shard'] ) );
 	}
 
 	/**
@@ -249,8 +239,9 @@ final class Phpunit_Run {
 	 */
 	private function once( ?string $target, string $plan_file, Phpunit_Log $log, ?string $filter = null ): array {
 		$file    = (string) tempnam( sys_get_temp_dir(), 'junit-' );
+		$running = "$file.progress";
 		$command = array( PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/phpunit-prepend.php', $this->plan['program'], ...$this->plan['arguments'] );
-		array_push( $command, $this->plan['discovery'] ? '--list-tests-xml' : '--log-junit', $file );
+		array_push( $command, ...( $this->plan['discovery'] ? array( '--list-tests-xml', $file ) : array( '--log-junit', $file, '--log-teamcity', $running ) ) );
 		if ( null !== $filter ) {
 			array_push( $command, '--filter', $filter );
 		}
@@ -278,9 +269,28 @@ final class Phpunit_Run {
 		}
 		fclose( $pipes[1] );
 		$status = proc_close( $process );
-		$this->plan['discovery'] ? $log->read_list( $file ) : $log->read( $file );
-		unlink( $file );
+		$this->plan['discovery'] ? $log->read_list( $file ) : $log->read( $file, $running );
+		$this->record( $file, $running );
 		return array( $status < 0 ? 255 : $status, str_replace( root() . '/', '/', $head . $tail ) );
+	}
+
+	/**
+	 * Moves the logs to the records of the check that this program is; deletes them if it is none.
+	 *
+	 * @param string $file     Path of the JUnit log.
+	 * @param string $progress Path of the progress log.
+	 */
+	private function record( string $file, string $progress ): void {
+		$directory = (string) getenv( 'CODEBOX_CHECK_RECORD' );
+		if ( '' === $directory || $this->plan['discovery'] ) {
+			array_map( unlink( ... ), array_filter( array( $file, $progress ), is_file( ... ) ) );
+			return;
+		}
+		is_dir( $directory ) || mkdir( $directory, 0700 );
+		$base = "$directory/" . basename( $file );
+		file_put_contents( "$base.json", json_encode( array( 'tool' => 'phpunit', 'directory' => $this->plan['directory'] ) ) );
+		rename( $file, "$base.xml" );
+		is_file( $progress ) && rename( $progress, "$base.progress" );
 	}
 
 	/**

@@ -13,7 +13,7 @@ const COUNTS: [&str; 5] = ["total", "passed", "failed", "skipped", "unknown"];
 pub(super) struct Shard {
     /// Document of the command, if it printed one.
     pub document: Option<Value>,
-    /// Error of the run; `None` if it succeeded or if only tests failed.
+    /// Error of the run; `None` if it succeeded or if only tests failed and PHPUnit ended normally.
     pub error: Option<ErrorBody>,
     run_id: Option<RunId>,
     bundle: Option<String>,
@@ -39,7 +39,8 @@ impl Shard {
         };
         let document = document(&result);
         let counted = document.as_ref().is_some_and(|document| {
-            document["summary"]["failed"].as_u64() > Some(0) || document["status"] == "passed"
+            let failed = document["summary"]["failed"].as_u64() > Some(0);
+            failed && document["complete"] != false || document["status"] == "passed"
         });
         Self {
             error: result.error.filter(|_| !counted),
