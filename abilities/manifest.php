@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '68b5795f3b30df61ebe97470aeb62bbc5e0e42c78e4500634b20dc8f70d5e1fb',
+	'contract_digest' => '5052c94bfe727cf423377419636584f1679cfbd1798abf4a5233fcc65917481b',
 ];

@@ -70,12 +70,17 @@ def test_error_for_a_missing_required_plugin_names_the_mount_options_that_provid
 
 def test_check_that_lacks_dependencies_says_what_is_missing(developer, project):
     lib = "require '/tmp/wordpress-tests-lib/includes/functions.php';"
-    root = project("tested", {"tested.php": "<?php\n/*\nPlugin Name: Tested\n*/\n", "suite.php": f"<?php {lib}\n", "deps.php": NEEDS_VENDOR, "wrong.php": "<?php exit(4);\n"})
+    root = project("tested", {"tested.php": "<?php\n/*\nPlugin Name: Tested\n*/\n", "suite.php": f"<?php {lib}\n", "deps.php": NEEDS_VENDOR, "wrong.php": "<?php exit(4);\n",
+                               "composer.json": "{}"})
     for file, hints in (("suite.php", "WordPress test suite"), ("deps.php", "run composer install"), ("wrong.php", None)):
         failed = developer.call("test", f"php {file}", cwd=root, check=None)
         must(failed.returncode not in (0, 125) and "0 of 1 checks passed" in failed.stderr, failed.stderr)
         hint = failed.stderr.partition("checks passed")[2]
         must(hints in hint if hints else "hint:" not in hint, f"{file}\n{failed.stderr}")
+    # Composer cannot install anything without its file.
+    os.remove(os.path.join(root, "composer.json"))
+    failed = developer.call("test", "php deps.php", cwd=root, check=None)
+    must("Failed opening required" in failed.stdout + failed.stderr and "hint:" not in failed.stderr, failed.stderr)
 
 
 def test_run_that_changed_nothing_cannot_be_applied_and_undo_prints_what_it_removed_and_restored(developer, project):

@@ -271,6 +271,8 @@ fn secrets_in_free_text_of_a_bundle_are_redacted() {
         status: wp_codebox_contracts::CheckStatus::Error,
         output_tail: leak.clone(),
         duration_ms: 1,
+        reason: None,
+        tests: None,
     }];
     made.commands = vec![ExecutionRecord {
         id: "exec-1".to_owned(),

@@ -56,6 +56,8 @@ fn fixed_inputs() -> BundleInputs {
         status: CheckStatus::Failed,
         output_tail: "no".to_owned(),
         duration_ms: 12,
+        reason: None,
+        tests: None,
     });
     made.commands.push(ExecutionRecord {
         id: "exec-1".to_owned(),

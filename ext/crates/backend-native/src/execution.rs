@@ -98,7 +98,7 @@ pub enum ExecError {
     )]
     TooMany,
     /// Pid 1 could not start the program.
-    #[error("program {program:?} could not be started in the sandbox: the step `{step}` failed ({})", std::io::Error::from_raw_os_error(*.errno))]
+    #[error("{}", not_started(program, step, *errno))]
     NotStarted {
         /// Name of the program as requested.
         program: String,
@@ -117,6 +117,16 @@ pub enum ExecError {
         #[from]
         source: Errno,
     },
+}
+
+fn not_started(program: &str, step: &str, errno: i32) -> String {
+    if (step, errno) == ("lookup", libc::ENOENT) {
+        return format!("program {program:?} was not found in the sandbox");
+    }
+    let error = std::io::Error::from_raw_os_error(errno);
+    format!(
+        "program {program:?} could not be started in the sandbox: the step `{step}` failed ({error})"
+    )
 }
 
 impl ExecError {

@@ -79,9 +79,45 @@ pub(crate) struct ExecArgs {
     pub place: PlaceArgs,
 }
 
+/// Form in which a program's output is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Printing {
+    /// Unchanged, to standard output and standard error.
+    Streams,
+    /// One line of JSON for each message of the sandbox.
+    Events,
+    /// Not at all: only the caller receives it.
+    Nothing,
+}
+
+impl Printing {
+    pub(crate) fn of(output: &Output) -> Self {
+        match output.is_json() {
+            true => Self::Events,
+            false => Self::Streams,
+        }
+    }
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Exit status for the shell.
+    pub status: u8,
+    /// Report of the sandbox; `None` if nobody reads the output any more, and after an error that was
+    /// printed as an event.
+    pub end: Option<LiveEnd>,
+}
+
+impl Ended {
+    const fn without_report(status: u8) -> Self {
+        Self { status, end: None }
+    }
+}
+
 pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
-    match run(output, args, &mut |_| {}) {
-        Ok(status) => ExitCode::from(status),
+    match run(output, Printing::of(output), args, &mut |_| {}) {
+        Ok(ended) => ExitCode::from(ended.status),
         Err(error) => output.failure("exec", &error),
     }
 }
@@ -95,13 +131,52 @@ pub(crate) fn actor(given: Option<&str>) -> String {
     }
 }
 
-/// Runs the program and returns its exit status. `seen` gets the program's output, unless
-/// `output` is JSON.
+/// Runs a program that reads no input for at most a minute, and returns what it wrote to standard
+/// output.
+pub(crate) fn captured(
+    run: &str,
+    argv: Vec<String>,
+    place: &PlaceArgs,
+) -> Result<Vec<u8>, ErrorBody> {
+    let (_, found) = runs::found(place, run)?;
+    let exec = LiveExec {
+        argv,
+        env: BTreeMap::new(),
+        cwd: None,
+        terminal: None,
+        timeout_ms: Some(60_000),
+        disconnect: Disconnect::End,
+        stdin: StdinFlow::Credit,
+    };
+    let client = open(&found, &actor(None), LiveRequest::Exec(exec))?;
+    let mut bytes = Vec::new();
+    loop {
+        match client.next(ReplyTimeout::Unlimited)? {
+            LiveReply::Output {
+                stream: OutputStream::Stdout,
+                text,
+                base64,
+            } => bytes.extend(printed(text, base64)),
+            LiveReply::Error { error } => return Err(error),
+            LiveReply::Exited(_) => return Ok(bytes),
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. }
+            | LiveReply::Answer { .. } => {}
+        }
+    }
+}
+
+/// Runs the program and returns how it ended. `seen` gets the program's output, unless it is printed
+/// as events.
 pub(crate) fn run(
     output: &Output,
+    printing: Printing,
     args: ExecArgs,
     seen: &mut dyn FnMut(&[u8]),
-) -> Result<u8, ErrorBody> {
+) -> Result<Ended, ErrorBody> {
     let (_, found) = runs::found(&args.place, &args.run)?;
     let actor = actor(args.actor.as_deref());
     let exec = wanted(&args)?;
@@ -120,7 +195,7 @@ pub(crate) fn run(
         kernel_error(ErrorCode::Internal, message, &e)
     })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
-    let done = follow(output, &args, &input, &client, seen);
+    let done = follow(output, printing, &args, &input, &client, seen);
     drop(raw);
     done
 }
@@ -175,11 +250,13 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
 
 fn follow(
     output: &Output,
+    printing: Printing,
     args: &ExecArgs,
     input: &Input,
     client: &LiveClient,
     seen: &mut dyn FnMut(&[u8]),
-) -> Result<u8, ErrorBody> {
+) -> Result<Ended, ErrorBody> {
+    let events = printing == Printing::Events;
     let mut last = Vec::new();
     loop {
         let reply = match (client.next(ReplyTimeout::Unlimited)?, input.failure()) {
@@ -196,11 +273,13 @@ fn follow(
         ) {
             continue;
         }
-        if output.is_json() {
+        if events {
             output.line(&serde_json::to_string(&reply).unwrap_or_default());
         }
         match reply {
-            LiveReply::Error { error } if output.is_json() => return Ok(error.code.exit_status()),
+            LiveReply::Error { error } if events => {
+                return Ok(Ended::without_report(error.code.exit_status()));
+            }
             LiveReply::Error { error } => {
                 return Err(hint.into_iter().fold(error, ErrorBody::hint));
             }
@@ -208,22 +287,28 @@ fn follow(
                 stream,
                 text,
                 base64,
-            } if !output.is_json() => {
+            } if !events => {
                 let bytes = printed(text, base64);
-                show(output, args, stream, &bytes, seen);
+                seen(&bytes);
+                if printing == Printing::Streams {
+                    show(output, args, stream, &bytes);
+                }
                 last.drain(..last.len().saturating_sub(LAST));
                 last.extend(bytes);
             }
             LiveReply::Exited(end) => {
                 let status = status(output, &end);
-                if status != 0 && !output.is_json() {
+                if status != 0 && printing == Printing::Streams {
                     let mut denied = DeniedHosts::default();
                     denied.read(&String::from_utf8_lossy(&last));
                     for hint in hint.into_iter().chain(denied.hint()) {
                         output.note(&format!("hint: {hint}"));
                     }
                 }
-                return Ok(status);
+                return Ok(Ended {
+                    status,
+                    end: Some(end),
+                });
             }
             LiveReply::Started { .. }
             | LiveReply::StdinCredit { .. }
@@ -234,7 +319,7 @@ fn follow(
         }
         if let Some(status) = output.stopped() {
             // When this connection closes, the sandbox ends the program, unless --leave was given.
-            return Ok(status);
+            return Ok(Ended::without_report(status));
         }
     }
 }
@@ -248,14 +333,7 @@ fn printed(text: Option<String>, base64: Option<String>) -> Vec<u8> {
     }
 }
 
-fn show(
-    output: &Output,
-    args: &ExecArgs,
-    stream: OutputStream,
-    bytes: &[u8],
-    seen: &mut dyn FnMut(&[u8]),
-) {
-    seen(bytes);
+fn show(output: &Output, args: &ExecArgs, stream: OutputStream, bytes: &[u8]) {
     if args.tty {
         return output.screen(bytes);
     }

@@ -129,7 +129,7 @@ pub use route::{
 pub use run::{
     CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, ModelUsage, OuterSandbox, OuterSandboxKind,
     OuterSandboxNeed, RunArtifacts, RunMode, RunPaths, RunResult, SITE_ORIGIN, SandboxAudit,
-    SecretBinding,
+    SecretBinding, TestCounts, check_results,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RecordedCancellation,

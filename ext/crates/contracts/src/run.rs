@@ -2,10 +2,10 @@
 
 use crate::{
     ChangedFile, ErrorBody, GuestIds, IdentityChoice, IsolationReport, MountReport, Outcome, RunId,
-    RunSummary,
+    RunSummary, schema_id,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Origin of the site in the guest's WordPress, for the guest itself, its browser and previews.
 pub const SITE_ORIGIN: &str = "http://localhost";
@@ -192,12 +192,29 @@ pub struct ModelUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// The check exited with status 0.
+    /// The check exited with status 0, and the test runners and linters in it have worked.
     Passed,
-    /// The check exited with another status or was killed by a signal.
+    /// The check exited with another status, was killed by a signal, or has not worked: PHPUnit left
+    /// no complete log, no test ran, no file was checked.
     Failed,
     /// The check did not exit: not started, stopped by a limit or by the deadline.
     Error,
+}
+
+/// Number of tests by result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestCounts {
+    /// Sum of the other numbers.
+    pub total: u64,
+    /// Tests that passed, also with a warning.
+    pub passed: u64,
+    /// Tests that failed, and tests in which PHP ended.
+    pub failed: u64,
+    /// Skipped and incomplete tests.
+    pub skipped: u64,
+    /// Tests without a known result.
+    pub unknown: u64,
 }
 
 /// Result of one check, run in a fresh sandbox.
@@ -215,6 +232,73 @@ pub struct CheckReport {
     pub output_tail: String,
     /// Run time of the check in milliseconds.
     pub duration_ms: u64,
+    /// Why the check did not pass, if its exit code does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Tests that PHPUnit has run in the check; absent if the check has not run PHPUnit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
+}
+
+impl CheckReport {
+    /// Reports a check as not run, or as not ended, for this reason.
+    #[must_use]
+    pub fn error(command: &str, reason: &str) -> Self {
+        Self {
+            command: command.to_owned(),
+            exit_code: None,
+            status: CheckStatus::Error,
+            output_tail: String::new(),
+            duration_ms: 0,
+            reason: Some(reason.to_owned()),
+            tests: None,
+        }
+    }
+}
+
+/// Builds the document `wp-codebox/test-results/v1` of checks, each of which is one suite. `clean`
+/// is applied to each text.
+#[must_use]
+pub fn check_results(checks: &[CheckReport], clean: impl Fn(&str) -> String) -> Value {
+    let count = |status: CheckStatus| checks.iter().filter(|c| c.status == status).count();
+    let (total, passed, failed) = (
+        checks.len(),
+        count(CheckStatus::Passed),
+        count(CheckStatus::Failed),
+    );
+    let status = match (total, total - passed, failed) {
+        (0, ..) => "unknown",
+        (_, 0, _) => "passed",
+        (.., 0) => "unknown",
+        _ => "failed",
+    };
+    let suite = |check: &CheckReport| {
+        let mut suite = json!({
+            "name": clean(&check.command),
+            "status": check.status,
+        });
+        if let Some(code) = check.exit_code {
+            suite["exitCode"] = code.into();
+        }
+        suite["durationMs"] = check.duration_ms.into();
+        suite["outputTail"] = clean(&check.output_tail).into();
+        if let Some(reason) = &check.reason {
+            suite["reason"] = clean(reason).into();
+        }
+        if let Some(tests) = check.tests {
+            suite["summary"] = json!(tests);
+        }
+        suite
+    };
+    json!({
+        "schema": schema_id::TEST_RESULTS,
+        "status": status,
+        "summary": {
+            "total": total, "passed": passed, "failed": failed, "skipped": 0,
+            "unknown": total - passed - failed,
+        },
+        "suites": checks.iter().map(suite).collect::<Vec<_>>(),
+    })
 }
 
 /// Location of the bundle that a run wrote. `path` is a host path for the caller and never enters

@@ -9,6 +9,7 @@
 mod backend;
 mod call;
 mod cancellation;
+mod check;
 mod disk;
 mod document;
 mod event_log;
@@ -45,6 +46,7 @@ pub use backend::{
 };
 pub use call::{Bounds, COMPONENTS, Call, Cut, Step, Stop};
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
+pub use check::{CheckRecord, check_report, is_check_setting};
 pub use document::DocumentError;
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{

@@ -8,7 +8,7 @@ use crate::risks::{flags_of, sentence_of};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     BundleId, BundleOrigin, ChangeKind, ChangedFile, CheckStatus, ContentDigest, EntryType,
-    EventType, Outcome, schema_id,
+    EventType, Outcome, check_results, schema_id,
 };
 
 /// Bundle id and content digest of the bundle being written.
@@ -20,43 +20,9 @@ pub(super) struct Identity<'a> {
 /// Builds `files/test-results.json`. Each check that ran in a new sandbox after the run is one
 /// suite.
 pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value {
-    let count = |status: CheckStatus| inputs.checks.iter().filter(|c| c.status == status).count();
-    let (total, passed, failed) = (
-        inputs.checks.len(),
-        count(CheckStatus::Passed),
-        count(CheckStatus::Failed),
-    );
-    let status = match (total, total - passed, failed) {
-        (0, ..) => "unknown",
-        (_, 0, _) => "passed",
-        (.., 0) => "unknown",
-        _ => "failed",
-    };
-    let suites: Vec<Value> = inputs
-        .checks
-        .iter()
-        .map(|check| {
-            let mut suite = Map::new();
-            suite.insert("name".into(), scrub.text(&check.command).into());
-            suite.insert("status".into(), json!(check.status));
-            if let Some(code) = check.exit_code {
-                suite.insert("exitCode".into(), code.into());
-            }
-            suite.insert("durationMs".into(), check.duration_ms.into());
-            suite.insert("outputTail".into(), scrub.text(&check.output_tail).into());
-            Value::Object(suite)
-        })
-        .collect();
-    json!({
-        "schema": schema_id::TEST_RESULTS,
-        "status": status,
-        "summary": {
-            "total": total, "passed": passed, "failed": failed, "skipped": 0,
-            "unknown": total - passed - failed,
-        },
-        "suites": suites,
-        "rawLogReferences": [{"kind": "log", "path": "logs/commands.log"}],
-    })
+    let mut document = check_results(&inputs.checks, |text| scrub.text(text));
+    document["rawLogReferences"] = json!([{"kind": "log", "path": "logs/commands.log"}]);
+    document
 }
 
 /// Builds `metadata.json`. `listed` maps names such as `patch` to the paths of those files in the

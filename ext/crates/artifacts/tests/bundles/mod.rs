@@ -138,6 +138,8 @@ pub fn random_inputs(work: &Path, number: u64) -> BundleInputs {
             },
             output_tail: "done".to_owned(),
             duration_ms: 12,
+            reason: None,
+            tests: None,
         });
         made.commands.push(ExecutionRecord {
             id: "exec-1".to_owned(),

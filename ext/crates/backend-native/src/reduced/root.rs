@@ -112,10 +112,13 @@ impl GuestRoot {
             .iter()
             .map(|(name, value)| (name.clone(), self.value(value)))
             .collect();
+        // An empty element is PHP's built-in directory, which has the settings of the host.
+        let scanned = env.remove("PHP_INI_SCAN_DIR").unwrap_or_default();
+        let scanned: Vec<_> = scanned.split(':').filter(|part| !part.is_empty()).collect();
         for (name, value) in [
             ("CODEBOX_ROOT", self.as_str().to_owned()),
             ("PHPRC", self.below(&php.ini_directory)),
-            ("PHP_INI_SCAN_DIR", String::new()),
+            ("PHP_INI_SCAN_DIR", scanned.join(":")),
         ] {
             env.insert(name.to_owned(), value);
         }
@@ -227,5 +230,11 @@ mod tests {
                 "PHP_INI_SCAN_DIR="
             ]
         );
+        // The empty element would be PHP's built-in directory, which is the host's.
+        let scan = ("PHP_INI_SCAN_DIR", ":/opt/codebox/guest/check");
+        let mut request = request;
+        request.env.insert(scan.0.to_owned(), scan.1.to_owned());
+        let placed = GuestRoot::new("/r").unwrap().request(&request, &php);
+        assert_eq!(placed.unwrap().env[scan.0], "/r/opt/codebox/guest/check");
     }
 }

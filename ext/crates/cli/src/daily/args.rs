@@ -199,7 +199,8 @@ pub(crate) enum Program {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Uses the site of `wp-codebox up` in this directory if it runs, else a sandbox that ends with the \
-program. Options of this command come first.
+program. Options of this command come first. With --json, standard output has one JSON event per \
+line, as with `wp-codebox exec --json`.
 
 Examples:
   wp-codebox wp plugin list
@@ -227,14 +228,23 @@ pub(crate) struct ProgramArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without CHECK, the checks are what the project brings: phpunit.xml, phpcs.xml, phpstan.neon and \
-composer scripts.
+composer scripts. A phpunit.xml whose bootstrap file loads the WordPress test suite is run by \
+wordpress-phpunit, which loads WordPress like `wp-codebox phpunit`.
+
+A check passes when it exits with 0 and has worked. PHPUnit, also below Composer, npm or a shell, \
+must leave a complete log with at least one test; phpcs must check a file; PHPStan and the test \
+runners of Node.js must not report that they found nothing.
+
+With --json, standard output is one document `wp-codebox/test-results/v1`; each check is a suite. \
+The output of the checks is not printed then: the document has the end of it.
 
 Examples:
   wp-codebox test
   wp-codebox test 'vendor/bin/phpunit --filter Form'
+  wp-codebox test --json
 
-Exit status: 0 every check passed, else that of the first failed one; 125 when the sandbox could \
-not start.")]
+Exit status: 0 every check passed, else that of the first failed one, 1 if it exited with 0; 125 \
+when the sandbox could not start or has no such program.")]
 pub(crate) struct TestArgs {
     /// Command line to run instead of the project's checks; may be repeated.
     #[arg(value_name = "CHECK")]

@@ -3,7 +3,7 @@
 use super::args::{Program, ProgramArgs, ShellArgs};
 use super::history::{History, PURPOSE};
 use crate::activation::{self, Activate, ActivationArgs};
-use crate::exec::{self, ExecArgs};
+use crate::exec::{self, Ended, ExecArgs, Printing};
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::output::{Output, is_interactive};
 use crate::runs::PlaceArgs;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
-use wp_codebox_runtime::{StateDir, find};
+use wp_codebox_runtime::{CheckRecord, StateDir, find};
 
 /// Key and value in the provenance of a run that this module starts for one program.
 const OF_PROGRAM: (&str, &str) = (PURPOSE.0, "program of a directory");
@@ -28,7 +28,7 @@ const IDLE: u64 = 5 * 60_000;
 pub(crate) fn shell(output: &Output, args: &ShellArgs) -> ExitCode {
     let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
-        let status = sandbox.run(output, vec!["bash".to_owned()], StartsIn::Here, &mut |_| {});
+        let status = sandbox.run(output, vec!["bash".to_owned()]);
         sandbox.end().and(status)
     });
     finished(output, "shell", ran)
@@ -43,7 +43,7 @@ pub(crate) fn program(output: &Output, args: &ProgramArgs, program: Program) -> 
     let sandbox = Sandbox::get(*output, &args.guest, args.activation, &args.store);
     let ran = sandbox.and_then(|sandbox| {
         let argv = std::iter::once(name.to_owned()).chain(args.arguments.iter().cloned());
-        let status = sandbox.run(output, argv.collect(), StartsIn::Here, &mut |_| {});
+        let status = sandbox.run(output, argv.collect());
         sandbox.end().and(status)
     });
     finished(output, name, ran)
@@ -64,16 +64,6 @@ pub(super) struct Sandbox {
     owner: Owner,
     /// Guest path of the current directory, if a mounted directory contains it.
     here: Option<String>,
-}
-
-/// Working directory of a program in a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StartsIn {
-    /// The first writable mount.
-    Mount,
-    /// The guest path of the current directory, if a mounted directory contains it; else the first
-    /// writable mount.
-    Here,
 }
 
 /// Command that started a sandbox and therefore ends it.
@@ -147,36 +137,64 @@ impl Sandbox {
         })
     }
 
-    /// Runs a program in the sandbox, connected to the standard streams of this process, and
-    /// returns its exit status. `seen` receives what the program prints; it is not called if
-    /// `output` is set to JSON.
-    pub(super) fn run(
+    /// Runs a program in the guest's directory of the current directory, connected to the standard
+    /// streams of this process, and returns its exit status.
+    fn run(&self, output: &Output, argv: Vec<String>) -> Result<u8, ErrorBody> {
+        let args = ExecArgs {
+            cwd: self.here.clone(),
+            ..self.exec(argv)
+        };
+        let ended = exec::run(output, Printing::of(output), args, &mut |_| {})?;
+        Ok(ended.status)
+    }
+
+    /// Runs a check in the first writable mount. `seen` gets what it prints; with JSON, this is not
+    /// printed.
+    pub(super) fn check(
         &self,
         output: &Output,
         argv: Vec<String>,
-        starts_in: StartsIn,
+        record: &CheckRecord,
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Result<u8, ErrorBody> {
-        let tty = is_interactive();
+    ) -> Result<Ended, ErrorBody> {
+        let printing = match output.is_json() {
+            true => Printing::Nothing,
+            false => Printing::Streams,
+        };
+        let variable = |(name, value): (String, String)| format!("{name}={value}");
         let args = ExecArgs {
+            env: record.environment().into_iter().map(variable).collect(),
+            tty: printing == Printing::Streams && is_interactive(),
+            ..self.exec(argv)
+        };
+        exec::run(output, printing, args, seen)
+    }
+
+    /// Returns what the programs of a check recorded; empty if it cannot be read.
+    pub(super) fn records(&self, record: &CheckRecord) -> Vec<u8> {
+        exec::captured(&self.run_id, record.reader(), &self.place()).unwrap_or_default()
+    }
+
+    fn exec(&self, argv: Vec<String>) -> ExecArgs {
+        ExecArgs {
             run: self.run_id.clone(),
             argv,
-            tty,
+            tty: is_interactive(),
             env: Vec::new(),
-            cwd: match starts_in {
-                StartsIn::Mount => None,
-                StartsIn::Here => self.here.clone(),
-            },
+            cwd: None,
             timeout: None,
             leave: false,
             actor: None,
-            place: PlaceArgs {
-                site: Some(self.store.site.clone()),
-                paths: self.store.paths.clone(),
-                json: self.store.json,
-            },
-        };
-        exec::run(output, args, seen)
+            place: self.place(),
+        }
+    }
+
+    fn place(&self) -> PlaceArgs {
+        PlaceArgs {
+            site: Some(self.store.site.clone()),
+            paths: self.store.paths.clone(),
+            json: self.store.json,
+        }
     }
 
     /// Ends the sandbox if this command started it; leaves a site of `up` running.

@@ -19,6 +19,19 @@ const HOST_PROGRAMS: &str = "/usr/bin";
 /// Names of Composer scripts that are proposed as checks.
 const SCRIPTS: [&str; 4] = ["test", "lint", "phpcs", "phpstan"];
 
+/// Program of the guest that runs PHPUnit with WordPress loaded, like `wp-codebox phpunit`.
+const WORDPRESS_PHPUNIT: &str = "wordpress-phpunit";
+/// Words of bootstrap files that load the WordPress test suite. A check has no such suite, and no
+/// configuration of its database.
+const TEST_SUITE: [&str; 4] = [
+    "WP_TESTS_DIR",
+    "WP_PHPUNIT__DIR",
+    "wordpress-tests-lib",
+    "wp-phpunit",
+];
+/// Number of bytes of a bootstrap file and of its configuration that are read.
+const MAX_BOOTSTRAP: u64 = 256 * 1024;
+
 /// A tool that runs without arguments in a project that has its configuration.
 struct Tool {
     /// Files that the tool reads its configuration from.
@@ -129,9 +142,35 @@ impl Proposals<'_> {
         } else {
             return;
         };
-        let line = format!("{program}{}", given.arguments);
         let tool = tool(&program).to_owned();
+        if tool == "phpunit"
+            && let Some(bootstrap) = self.wordpress_bootstrap(file)
+        {
+            let line = WORDPRESS_PHPUNIT.to_owned();
+            let why = format!(
+                "the project has {file}, whose bootstrap file {bootstrap} loads the WordPress test suite: the check loads WordPress instead, like wp-codebox phpunit"
+            );
+            return self.add(Command { tool, line }, why);
+        }
+        let line = format!("{program}{}", given.arguments);
         self.add(Command { tool, line }, why);
+    }
+
+    /// Returns the bootstrap file that a PHPUnit configuration names, if it loads the WordPress test
+    /// suite.
+    fn wordpress_bootstrap(&self, configuration: &str) -> Option<String> {
+        let text = |name: &str| {
+            let bytes = self.folder.content(name, MAX_BOOTSTRAP)?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let configuration = text(configuration)?;
+        let (_, rest) = configuration.split_once("bootstrap=")?;
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let name = rest.get(1..)?.split(quote).next()?;
+        let name = name.strip_prefix("./").unwrap_or(name);
+        let code = text(name)?;
+        let wanted = TEST_SUITE.iter().any(|word| code.contains(word));
+        wanted.then(|| name.to_owned())
     }
 
     fn add(&mut self, command: Command, why: String) {

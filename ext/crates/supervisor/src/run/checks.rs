@@ -9,14 +9,20 @@ use super::php_syntax;
 use super::recorder::Recorder;
 use super::services::Services;
 use super::work::Work;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, GuestPhase, IsolationReport, SandboxAudit,
+    CheckReport, ErrorBody, ErrorCode, ExecutionId, GuestPhase, IsolationReport, OutputStream,
+    SandboxAudit,
 };
-use wp_codebox_runtime::{ExecutionEnd, Runtime, Stop, Usage, check_program};
+use wp_codebox_runtime::{
+    CheckRecord, Execution, ExecutionEnd, Runtime, Stop, Usage, check_program, check_report,
+};
 
-/// Number of bytes from the end of a check's output that its report contains.
-const CHECK_TAIL: usize = 4 * 1024;
+/// Most bytes that the reader of a check's records may print.
+const RECORDS_BYTES: u64 = 64 * 1024;
+/// Time limit of the reader of a check's records.
+const RECORDS_TIME: Duration = Duration::from_secs(60);
 
 /// Results of the checks and of the guest in which they ran.
 #[derive(Debug, Default)]
@@ -126,13 +132,7 @@ impl Checked {
     fn unable(lines: &[String], error: &ErrorBody) -> Self {
         let reports = lines
             .iter()
-            .map(|line| CheckReport {
-                command: line.clone(),
-                exit_code: None,
-                status: CheckStatus::Error,
-                output_tail: tail_of(&error.message, CHECK_TAIL),
-                duration_ms: 0,
-            })
+            .map(|line| CheckReport::error(line, &error.message))
             .collect();
         Self {
             reports,
@@ -174,27 +174,33 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     let deadline = deadline(run);
     for line in &run.prepared.request.checks {
         let started = Instant::now();
-        let call = guest.equipped(check_program(line, &run.cwd)?);
+        let record = CheckRecord::new();
+        let mut call = guest.equipped(check_program(line, &run.cwd)?);
+        call.env.extend(record.environment());
         let step = guest.recorder.run(guest.runtime, &call, deadline)?;
-        let (status, note) = match &step.result.end {
-            ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
+        let report = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
-                (CheckStatus::Failed, String::new())
+                let duration = started.elapsed().as_millis();
+                let records = read_records(guest, &record, deadline)?;
+                check_report(
+                    line,
+                    step.exit_code(),
+                    &records,
+                    &format!("{}{}", step.stdout, step.stderr),
+                    u64::try_from(duration).unwrap_or(u64::MAX),
+                )
             }
             ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => {
-                (CheckStatus::Error, error.message.clone())
+                CheckReport::error(line, &error.message)
             }
-            ExecutionEnd::TimedOut => (CheckStatus::Error, "the run's deadline passed".to_owned()),
-            ExecutionEnd::Cancelled => (CheckStatus::Error, "the run was cancelled".to_owned()),
-            ExecutionEnd::GuestDied { death } => (CheckStatus::Error, death.to_string()),
+            ExecutionEnd::TimedOut => CheckReport::error(line, "the run's deadline passed"),
+            ExecutionEnd::Cancelled => CheckReport::error(line, "the run was cancelled"),
+            ExecutionEnd::GuestDied { death } => CheckReport::error(line, &death.to_string()),
         };
-        let output = format!("{}{}{note}", step.stdout, step.stderr);
         checked.reports.push(CheckReport {
-            command: line.clone(),
-            exit_code: step.exit_code(),
-            status,
-            output_tail: tail_of(&output, CHECK_TAIL),
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            // The records are text of the guest.
+            reason: report.reason.map(|reason| guest.recorder.clean(&reason)),
+            ..report
         });
         checked.stopped = match step.result.end {
             ExecutionEnd::TimedOut => Some(Stop::Timeout),
@@ -213,14 +219,29 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     Ok(())
 }
 
-/// Returns about the last `bytes` bytes of a text, with a mark that the beginning is missing.
-fn tail_of(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let mut start = text.len() - bytes;
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    format!("[{start} bytes cut]\n{}", &text[start..])
+/// Runs the guest program that reads the records of a check, and returns what it printed. It is not a
+/// command of the run: the report of the check has its result.
+fn read_records(
+    guest: &mut GuestContext<'_, '_>,
+    record: &CheckRecord,
+    deadline: Instant,
+) -> Result<Vec<u8>, ErrorBody> {
+    let execution = Execution {
+        id: ExecutionId::new("check-records")
+            .map_err(|error| ErrorBody::new(ErrorCode::Internal, error.to_string()))?,
+        argv: record.reader(),
+        env: BTreeMap::new(),
+        cwd: guest.run.cwd.clone(),
+        stdin: None,
+        output_bytes: RECORDS_BYTES,
+        stop_at: (Instant::now() + RECORDS_TIME).min(deadline),
+        deadline,
+    };
+    let mut printed = Vec::new();
+    guest.runtime.execute(&execution, &mut |stream, bytes| {
+        if let OutputStream::Stdout = stream {
+            printed.extend_from_slice(bytes);
+        }
+    })?;
+    Ok(printed)
 }

@@ -347,6 +347,8 @@ mod tests {
             status: CheckStatus::Passed,
             output_tail: String::new(),
             duration_ms: 1,
+            reason: None,
+            tests: None,
         }];
         let touched = ["/w/tests/a.php".to_owned()];
         for (tests_changed, confidence) in [(&touched[..0], "high"), (&touched[..], "medium")] {
@@ -437,6 +439,8 @@ mod tests {
             status,
             output_tail: String::new(),
             duration_ms: 1,
+            reason: None,
+            tests: None,
         });
         let error = ErrorBody::new(ErrorCode::RunTimeout, "the time was up");
         let told = summary(Worker::Agent, Outcome::TimedOut, ONE, &checks, Some(&error));

@@ -99,11 +99,13 @@ fn outcome(
         .iter()
         .find(|c| c.status != CheckStatus::Passed)
     {
-        let exit = check
-            .exit_code
-            .map_or("did not exit by itself".to_owned(), |code| {
-                format!("exited with {code}")
-            });
+        let exit = match (check.status, check.exit_code, &check.reason) {
+            (CheckStatus::Error, _, Some(reason)) => format!("did not run to its end: {reason}"),
+            (_, Some(0), Some(reason)) => format!("exited with 0, but did not pass: {reason}"),
+            (_, Some(code), Some(reason)) => format!("exited with {code}: {reason}"),
+            (_, Some(code), None) => format!("exited with {code}"),
+            (_, None, _) => "was killed by a signal".to_owned(),
+        };
         let error = ErrorBody::new(
             ErrorCode::CheckFailed,
             format!("check `{}` {exit}", check.command),
@@ -167,6 +169,8 @@ mod tests {
                 status: *status,
                 output_tail: String::new(),
                 duration_ms: 1,
+                reason: None,
+                tests: None,
             })
             .collect();
         Checked {

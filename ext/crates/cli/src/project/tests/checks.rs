@@ -51,6 +51,41 @@ fn configuration_file_of_a_tool_proposes_the_tools_program_in_vendor_bin() {
 }
 
 #[test]
+fn bootstrap_file_that_loads_the_wordpress_test_suite_proposes_phpunit_with_wordpress() {
+    let configuration = "<phpunit bootstrap=\"./tests/bootstrap.php\"/>";
+    for (bootstrap, expected) in [
+        (
+            "<?php $dir = getenv( 'WP_TESTS_DIR' );",
+            "wordpress-phpunit",
+        ),
+        (
+            "<?php require getenv('WP_PHPUNIT__DIR') . '/includes/bootstrap.php';",
+            "wordpress-phpunit",
+        ),
+        (
+            "<?php require __DIR__ . '/../vendor/autoload.php';",
+            "vendor/bin/phpunit",
+        ),
+    ] {
+        let files = [
+            ("phpunit.xml.dist", configuration),
+            ("tests/bootstrap.php", bootstrap),
+            ("composer.json", r#"{"scripts": {"test": "phpunit"}}"#),
+        ];
+        assert_eq!(commands(&files, BIN, &[]), [expected], "{bootstrap}");
+    }
+    // Without PHPUnit, the check could not run.
+    let files = [
+        ("phpunit.xml.dist", configuration),
+        ("tests/bootstrap.php", "WP_TESTS_DIR"),
+    ];
+    assert!(commands(&files, &[], &[]).is_empty());
+    assert_eq!(commands(&files, &[], &["phpunit"]), ["wordpress-phpunit"]);
+    let pest = commands(&files, &["vendor/bin/pest"], &[]);
+    assert_eq!(pest, ["vendor/bin/pest"]);
+}
+
+#[test]
 fn checks_are_proposed_in_a_fixed_order_of_tools_and_each_tool_once() {
     let scripts = r#"{"scripts": {
         "phpstan": "phpstan analyse --level=5",

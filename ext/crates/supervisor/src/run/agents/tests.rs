@@ -186,7 +186,8 @@ fn agent_edits_are_shown_in_the_diff_and_captured() {
     let ran = run(move |hand| {
         let listed = hand.ok("workspace_list", json!({}));
         assert!(
-            listed.starts_with("/wordpress/wp-content/plugins/hello/\ngone.txt (5 bytes)\nhello.php"),
+            listed
+                .starts_with("/wordpress/wp-content/plugins/hello/\ngone.txt (5 bytes)\nhello.php"),
             "{listed}"
         );
         assert_eq!(

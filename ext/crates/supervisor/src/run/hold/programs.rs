@@ -13,7 +13,9 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, ExecutionId, LiveExec, TerminalSize,
 };
 use wp_codebox_policy::{assert_command, check_env_name};
-use wp_codebox_runtime::{Call, ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal};
+use wp_codebox_runtime::{
+    Call, ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal, is_check_setting,
+};
 
 /// Command id that the policy must allow for starting a program.
 const COMMAND: &str = "command-agent-run";
@@ -236,8 +238,10 @@ fn checked_call(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, Erro
         args: vec![format!("command={program}")],
     };
     assert_command(&session.context.prepared.policy, &asked).map_err(|e| e.body())?;
-    for name in exec.env.keys() {
-        check_env_name(name).map_err(|e| e.body(name))?;
+    for (name, value) in &exec.env {
+        if !is_check_setting(name, value) {
+            check_env_name(name).map_err(|e| e.body(name))?;
+        }
     }
     let call = Call {
         command: COMMAND.to_owned(),
