@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '5052c94bfe727cf423377419636584f1679cfbd1798abf4a5233fcc65917481b',
+	'contract_digest' => '7051922bb594ce20764babd9fefb769be4c4b1486bd9984211c9c9249dccb415',
 ];

@@ -126,8 +126,10 @@ pub(in super::super) fn compare(guest: &mut GuestContext<'_, '_>) -> Vec<CheckRe
             command: format!("activate {}", subject(&inactive.of)),
             exit_code: inactive.exit_code,
             status: CheckStatus::Failed,
-            output_tail: inactive.why.clone(),
+            output_tail: String::new(),
             duration_ms: u64::try_from(inactive.duration.as_millis()).unwrap_or(u64::MAX),
+            reason: Some(inactive.why.clone()),
+            tests: None,
         });
     }
     for repaired in before.iter().filter(|one| !same(now, one)) {
