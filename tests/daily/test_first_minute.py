@@ -64,8 +64,8 @@ def test_apply_with_file_option_applies_only_that_file(developer):
 
 
 def test_change_with_a_php_syntax_error_is_not_applied(developer):
-    developer.call("Break it", "--agent-command", "sed -i 's/return .*/return }/' hello.php")
-    refused = developer.call("apply", "--json", check=1)
+    developer.call("Break it", "--agent-command", "sed -i 's/return .*/return }/' hello.php", check=3)
+    refused = developer.call("apply", "--json", "--despite-failed-checks", check=1)
     must(json.loads(refused.stdout)["error"]["code"] == "wp_codebox_apply_syntax_invalid", refused.stdout)
     must(developer.read() == PLUGIN, developer.read())
 

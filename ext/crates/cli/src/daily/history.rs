@@ -201,10 +201,8 @@ fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usiz
 
 /// Prints whose change a command uses and how that run ended.
 pub(super) fn note_change(output: Output, run: &FoundRun, date: &str, summary: Option<&str>) {
-    if !output.is_json() {
-        let summary = summary.unwrap_or("still running");
-        output.note(&format!("change of {}, of {date}: {summary}", run.run_id));
-    }
+    let summary = summary.unwrap_or("still running");
+    output.note(&format!("change of {}, of {date}: {summary}", run.run_id));
 }
 
 /// Returns the real path of the project that contains the current directory. Without a project,
