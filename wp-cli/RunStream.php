@@ -78,6 +78,8 @@ final class RunStream {
 			case 'runtime.observed':
 				if ( isset( $data['accessUrl'] ) ) {
 					$this->say( sprintf( 'Preview %s until %s.', (string) $data['accessUrl'], (string) ( $data['expiresAt'] ?? '' ) ) );
+				} elseif ( 'activation' === ( $data['type'] ?? '' ) && false === ( $data['active'] ?? true ) ) {
+					$this->say( sprintf( '%s; going on without it.', ucfirst( (string) ( $data['message'] ?? '' ) ) ) );
 				} elseif ( isset( $data['level'] ) ) {
 					$network = $data['network'] ?? 'deny';
 					$this->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'limited by rules' ) );
@@ -109,6 +111,8 @@ final class RunStream {
 			$name = 'check ' . ( ++$this->checks );
 		} elseif ( 'agent' === $phase || 'command-agent-run' === $name ) {
 			$name = 'agent';
+		} elseif ( 'site.activate' === $name ) {
+			$name = 'activation';
 		}
 		$this->names[ $id ] = $name;
 		$this->say( 'check' === $phase ? sprintf( '%s runs in a fresh sandbox.', ucfirst( $name ) ) : sprintf( '%s starts.', ucfirst( $name ) ) );

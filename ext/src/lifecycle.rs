@@ -72,6 +72,7 @@ pub(crate) extern "C" fn request_start(_kind: c_int, _module_number: c_int) -> c
                 (c"validate", 0),
                 (c"validate", 1),
                 (c"splitcommand", 0),
+                (c"stagecommands", 0),
             ]);
             sensitive::<api::Redactor>(&[(c"text", 0), (c"text", 1), (c"data", 0), (c"data", 1)]);
             sensitive::<api::Artifacts>(&[(c"audit", 1)]);

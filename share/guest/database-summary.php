@@ -2,8 +2,8 @@
 /**
  * Summarises the database of the site, so that a later summary shows what an agent changed there.
  *
- * Request: {answer}. Reply: {tables: {name: {rows, digest}}, options: {name: digest}}. A table with more than
- * 5,000 rows has no digest. Options that WordPress changes by itself are left out.
+ * Prints {tables: {name: {rows, digest}}, options: {name: digest}}. A table with more than 5,000 rows has no
+ * digest. Options that WordPress changes by itself are left out.
  *
  * @package WPCodebox
  */
@@ -14,7 +14,6 @@ declare( strict_types=1 );
 define( 'SHORTINIT', true );
 require __DIR__ . '/answer.php';
 
-$codebox_question = WPCodebox\Guest\question();
 WPCodebox\Guest\pretend_request();
 require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 
@@ -40,10 +39,10 @@ foreach ( $wpdb->get_results( "SELECT option_name, option_value FROM {$wpdb->opt
 		$codebox_options[ $codebox_option->option_name ] = md5( $codebox_option->option_value );
 	}
 }
-WPCodebox\Guest\answer(
-	$codebox_question,
+echo json_encode(
 	array(
 		'tables'  => (object) $codebox_tables,
 		'options' => (object) $codebox_options,
-	)
+	),
+	JSON_INVALID_UTF8_SUBSTITUTE
 );

@@ -141,7 +141,7 @@ def test_agent_step_of_a_workload_runs_with_the_agent_of_the_command_line(bench)
         json.dump(workload, file)
     call_it = ["run-wordpress-workload", "--input", path, *bench.paths(), "--site", f"{bench.site}-{next(bench.numbers)}"]
     refused = bench.call(*call_it)
-    must(refused.exit == 1 and "--agent-command" in refused.stdout, str(refused))
+    must(refused.exit == 2 and "--agent-command" in refused.stdout, str(refused))
     answer = bench.call(*call_it, "--agent-command", f'sh -c "{COPY}"').expect(0)
     must('"4711"' in answer.stdout and answer.json["status"] == "completed", str(answer))
 
@@ -206,7 +206,7 @@ def test_agent_step_outside_a_recipe_and_agent_options_without_an_agent_step_are
     must("recipe-run" in answer.json["error"]["message"], str(answer))
     answer = Recipe(bench, {"steps": [BEFORE]}).run("--agent-command", "true").expect(1, "wp_codebox_input_invalid")
     must("--agent-command" in answer.json["error"]["message"], str(answer))
-    answer = Recipe(bench, {"steps": [agent()]}).run().expect(1, "wp_codebox_agent_missing")
+    answer = Recipe(bench, {"steps": [agent()]}).run().expect(2, "wp_codebox_agent_missing")
     must("--model-url" in answer.json["error"]["message"], str(answer))
     # Control: the same recipe with an agent, by a policy that lists only the public commands of the step.
     Recipe(bench, {"steps": [agent()]}).run("--agent-command", "touch done.txt", "--policy", json.dumps(POLICY)).expect(0)

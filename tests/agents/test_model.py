@@ -109,7 +109,7 @@ def test_run_with_invalid_agent_or_model_options_is_refused_before_the_model_is_
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none", "approvals": "never"}
     opened = {**policy, "network": {"presets": ["model"]}}
 
-    answer = bench.ask(*mount, "--agent", "telepathy", *model).expect(1, "wp_codebox_agent_missing")
+    answer = bench.ask(*mount, "--agent", "telepathy", *model).expect(2, "wp_codebox_agent_missing")
     for name in ("aider", "claude", "codex", "mini-swe-agent", "opencode"):
         must(name in answer.json["error"]["message"], f"{name} is not named: {answer}")
     bench.ask(*mount, "--agent", "../codex", *model).expect(1, "wp_codebox_input_invalid")

@@ -111,7 +111,7 @@ def test_agent_task_with_an_invalid_or_unknown_field_is_refused_with_its_error_c
                          ({"policy": {"network": "deny"}}, "runtime-policy-invalid"),
                          ({"agent_command": ""}, "wp_codebox_agent_missing")):
         result = os.path.join(bench.directory, "failure.json")
-        exit_code = 126 if code == "runtime-policy-invalid" else 1
+        exit_code = {"runtime-policy-invalid": 126, "wp_codebox_agent_missing": 2}.get(code, 1)
         call(bench, "agent-sandbox-run", {**good, **change}, "--result-file", result).expect(exit_code, code)
         with open(result, encoding="utf-8") as file:
             must(json.load(file)["error"]["code"] == code, "the result file has another error code")

@@ -39,11 +39,12 @@ def test_successful_run_bundles_a_patch_that_applies(bench):
     must("plugin.php" not in after, "plugin.php is still there")
 
 
-def test_mount_target_in_the_plugins_directory_is_also_the_agent_workspace(bench):
-    answer = bench.agent("pwd; echo x > from-workspace.txt; cat /wordpress/wp-content/plugins/plugin/from-workspace.txt",
+def test_agent_works_where_the_plugin_is_mounted_and_also_by_the_link_below_workspace(bench):
+    answer = bench.agent("pwd -P; cd /workspace/plugin; pwd -P; echo x > by-link.txt; cat /wordpress/wp-content/plugins/plugin/by-link.txt",
                          target="/wordpress/wp-content/plugins/plugin").expect(0)
-    must("/workspace/plugin" in json.dumps(answer.result["transcript"]), str(answer))
-    must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/from-workspace.txt"], str(changed(answer)))
+    output = next(row["stdout"] for row in answer.result["transcript"]["executions"] if row["phase"] == "agent")
+    must(output.split() == ["/wordpress/wp-content/plugins/plugin"] * 2 + ["x"], output)
+    must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/by-link.txt"], str(changed(answer)))
 
 
 def test_run_php_command_executes_code_in_wordpress(bench):
@@ -530,11 +531,14 @@ def test_agent_command_with_shell_operators_gets_a_hint(bench):
         arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
         return bench.call(*[argument for argument in arguments if argument != "--json"])
 
-    for line in ("'ls | wc'", "ls | wc"):
-        answer = agent(line)
-        must(answer.exit != 0 and "there is no shell" in answer.stdout, f"{line}: {answer}")
-        answer = text(line)
-        must(answer.exit != 0 and "hint: there is no shell" in answer.stderr, f"{line} in text mode: {answer}")
+    line = "'ls | wc'"
+    answer = agent(line)
+    must(answer.exit != 0 and "there is no shell" in answer.stdout, str(answer))
+    answer = text(line)
+    must(answer.exit != 0 and "hint: there is no shell" in answer.stderr, f"in text mode: {answer}")
+    # Without quotes, the line is refused before anything runs.
+    answer = agent("ls | wc").expect(1, "wp_codebox_input_invalid")
+    must("sh -c 'ls | wc'" in answer.json["error"]["message"], str(answer))
     answer = agent("false")
     must(answer.exit != 0 and "there is no shell" not in answer.stdout, str(answer))
     must("there is no shell" not in text("false").stderr, "a hint for a line without operators")

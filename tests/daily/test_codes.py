@@ -420,7 +420,7 @@ FAILED = {
     "wp_codebox_apply_syntax_invalid": Case(
         '"plugin.php" is not valid PHP', "apply only the other files", lambda w: w.apply(*w.changed("echo 'function (' >> plugin.php")[:2])),
     "wp_codebox_apply_checks_unconfirmed": Case(
-        "did not succeed", "--despite-failed-checks", apply_of_a_failed_run),
+        "did not succeed", "look at it with wp-codebox diff", apply_of_a_failed_run),
     "wp_codebox_apply_failed": Case("create a directory in the target", "remount the file system", apply_failed),
     "wp_codebox_apply_undone": Case("apply_", "name an older change", apply_undone),
     "wp_codebox_apply_target_mismatch": Case("not this directory", "name the directory to change with --to", lambda w: w.call("apply", w.changed()[0], *w.place, cwd=w.folder("other"))),
@@ -434,7 +434,9 @@ def egress_failed(w):
     root_only("a network namespace")
     # Without a network no name is resolved.
     answer = w.agent('curl -sS "$CODEBOX_EGRESS_URL/https/allowed.test/x"', "--allow-host", "allowed.test", prefix=["unshare", "--net"])
-    return json.loads(answer.expect(0).result["transcript"]["executions"][0]["stdout"].splitlines()[1])
+    executions = answer.expect(0).result["transcript"]["executions"]
+    output = next(row["stdout"] for row in executions if row["phase"] == "agent")
+    return json.loads(output.splitlines()[1])
 
 
 def notice(answer, code):

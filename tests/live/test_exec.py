@@ -122,7 +122,7 @@ def test_terminal_escapes_are_filtered_without_tty(bench):
         (("sync", run, "pull", side, "--write-back", "--on-conflict", "theirs"), "xy"),
         (("exec", run, "--", "printf", hostile), "xy"),
         (("exec", run, "--json", "--", "printf", hostile), "x\\u001b"),
-        (("exec", run, "--", hostile), "could not be started"),
+        (("exec", run, "--", hostile), "was not found in the sandbox"),
         (("runs", "events", run, "--limit", "1000", "--json"), "x\\u001b"),
     ):
         shown = on_a_terminal(bench.argv(*args))

@@ -181,7 +181,7 @@ return static function ( Harness $t ): void {
 		'an unrestricted network'           => [ [ 'x', '--plugin=sample', '--network=allow', '--agent-command=true' ], 126, 'wp_codebox_policy_unenforceable' ],
 		'a mount of the site'               => [ [ 'x', '--mount=' . ABSPATH, '--agent-command=true' ], 126, 'wp_codebox_mount_denied' ],
 		'a mount that does not exist'       => [ [ 'x', '--mount=/nowhere/at/all', '--agent-command=true' ], 1, 'wp_codebox_mount_source_invalid' ],
-		'no agent'                          => [ [ 'x', '--plugin=sample' ], 1, 'wp_codebox_agent_missing' ],
+		'no agent'                          => [ [ 'x', '--plugin=sample' ], 2, 'wp_codebox_agent_missing' ],
 		'wp-config.php as agent program'    => [ [ 'x', '--plugin=sample', '--agent-command=php ' . ABSPATH . 'wp-config.php' ], 126, 'wp_codebox_mount_denied' ],
 	];
 	foreach ( $bad as $name => [ $arguments, $status, $expected ] ) {

@@ -136,9 +136,9 @@ return static function ( Harness $t ): void {
 				file_put_contents( $place . '/broken.php', $code );
 				[ $status, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Repair it', '--plugin=broken', '--agent-command=cp fixed.txt broken.php', '--check=wp plugin is-active broken' ] );
 				$t->same( 0, $status, "$code\n$err" );
-				$t->same( '' !== $why, str_contains( $err, 'the plugin broken/broken.php cannot be activated: ' ), "$code\n$err" );
+				$t->same( '' !== $why, str_contains( $err, 'The plugin broken/broken.php cannot be activated: ' ), "$code\n$err" );
 				$t->contains( $why, $err );
-				$t->same( '' !== $why, str_contains( $err, 'with the change, the plugin broken/broken.php can be activated' ), "$code\n$err" );
+				$t->same( '' !== $why, str_contains( $out, 'with the change, the plugin broken/broken.php can be activated' ), "$code\n$err" );
 			}
 			array_map( 'unlink', (array) glob( $place . '/*' ) );
 			rmdir( $place );

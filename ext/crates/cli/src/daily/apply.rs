@@ -141,6 +141,8 @@ fn succeeded(
     let of_site = view.provenance.contains_key(PURPOSE.0);
     let ended_well = match view.outcome {
         Some(Outcome::Cancelled) if of_site => true,
+        // Its change cannot be approved, and the preflight says why.
+        Some(Outcome::Blocked) => true,
         Some(outcome) => outcome.is_success(),
         None => false,
     };

@@ -104,7 +104,8 @@ fn outcome(
             (_, Some(0), Some(reason)) => format!("exited with 0, but did not pass: {reason}"),
             (_, Some(code), Some(reason)) => format!("exited with {code}: {reason}"),
             (_, Some(code), None) => format!("exited with {code}"),
-            (_, None, _) => "was killed by a signal".to_owned(),
+            (_, None, Some(reason)) => format!("did not pass: {reason}"),
+            (_, None, None) => "was killed by a signal".to_owned(),
         };
         let error = ErrorBody::new(
             ErrorCode::CheckFailed,

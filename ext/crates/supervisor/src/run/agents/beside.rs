@@ -6,14 +6,19 @@
 
 use super::super::context::RunContext;
 use super::super::guest::GuestContext;
-use super::answer::{Program, ask};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 use wp_codebox_backend_native::WP_CONTENT_LAYER;
-use wp_codebox_contracts::ErrorBody;
-use wp_codebox_runtime::{COMPONENTS, CapturedMounts};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, OutputStream};
+use wp_codebox_runtime::{CapturedMounts, Execution};
 
+/// Maximum size of a summary in bytes.
+const SUMMARY_BYTES: u64 = 1024 * 1024;
+/// Maximum time for a summary.
+const SUMMARY_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of names of one kind in a notice.
 const NAMED: usize = 5;
 /// Maximum number of files that are counted.
@@ -27,18 +32,31 @@ const OWN: &[&str] = &["database", "upgrade", "mu-plugins/wp-codebox-guest.php"]
 #[derive(Debug, Default)]
 pub(super) struct DatabaseSummary(Map<String, Value>);
 
-/// Returns a summary of the guest's database; `None` if the database cannot be read.
+/// Returns a summary of the guest's database; `None` if the database cannot be read. The program is
+/// not a command of the run and not in its transcript.
 pub(super) fn database(
     guest: &mut GuestContext<'_, '_>,
 ) -> Result<Option<DatabaseSummary>, ErrorBody> {
-    let program = Program {
-        file: "database-summary.php",
-        command: "site.summary",
-        args: Vec::new(),
-        phase: COMPONENTS,
-        input: Map::new(),
+    let execution = Execution {
+        id: ExecutionId::new("database-summary")
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?,
+        argv: ["php", "/opt/codebox/guest/database-summary.php"]
+            .map(str::to_owned)
+            .into(),
+        env: BTreeMap::new(),
+        cwd: guest.run.cwd.clone(),
+        stdin: None,
+        output_bytes: SUMMARY_BYTES,
+        stop_at: (Instant::now() + SUMMARY_TIME).min(guest.deadline()),
+        deadline: guest.run.clock.deadline,
     };
-    Ok(ask(guest, program)?.answer.map(DatabaseSummary))
+    let mut printed = Vec::new();
+    guest.runtime.execute(&execution, &mut |stream, bytes| {
+        if let OutputStream::Stdout = stream {
+            printed.extend_from_slice(bytes);
+        }
+    })?;
+    Ok(serde_json::from_slice(&printed).ok().map(DatabaseSummary))
 }
 
 impl DatabaseSummary {
