@@ -75,8 +75,8 @@ export default async function ( browser, admin ) {
 		] );
 		same( [
 			'The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted).',
-			'The agent succeeded and changed nothing.',
-			'The agent succeeded and changed nothing (no file changed; 1 of 1 check passed).',
+			'The agent succeeded and changed no file.',
+			'The agent succeeded and changed no file (no file changed; 1 of 1 check passed).',
 			'The run timed out: the time was up, 100%s (1 file changed: 0 added, 1 modified, 0 deleted; 1 of 2 checks passed).',
 			'The run failed: why (the supervisor died after it had written the bundle)',
 			'A later runner says this.',

@@ -229,34 +229,6 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Returns how the guest activates the installed plugin or theme that a mount target names; null for any
-	 * other target.
-	 *
-	 * @param string $target Mount target, a directory in the guest.
-	 * @return array{kind: string, name: string}|null
-	 */
-	public function activation_of( string $target ): ?array {
-		foreach ( self::TARGETS as $kind => $prefix ) {
-			$slug = substr( $target, strlen( $prefix ) );
-			if ( ! str_starts_with( $target, $prefix ) || ! isset( $this->installed( $kind )[ $slug ] ) ) {
-				continue;
-			}
-			$files = array_filter( array_keys( $this->plugin_files() ), static fn( string $file ): bool => str_starts_with( $file, $slug . '/' ) );
-			$usual = $slug . '/' . $slug . '.php';
-			$name  = match ( true ) {
-				'theme' === $kind                => $slug,
-				in_array( $usual, $files, true ) => $usual,
-				default                          => (string) current( $files ),
-			};
-			return [
-				'kind' => $kind,
-				'name' => $name,
-			];
-		}
-		return null;
-	}
-
-	/**
 	 * Builds the failure of a change to code that is not installed any more.
 	 *
 	 * @param string $name Name of the plugin or theme.

@@ -78,8 +78,30 @@ final class MountPlan {
 	 * @return array{activate?: list<array{kind: string, name: string}>}
 	 */
 	public function activations( array $rows ): array {
-		$found = array_values( array_filter( array_map( fn( array $row ): ?array => $this->code->activation_of( (string) ( $row['target'] ?? '' ) ), $rows ) ) );
+		$found = [];
+		foreach ( $rows as $row ) {
+			$mount = $this->code->mount_of( (string) ( $row['source'] ?? '' ) );
+			if ( null === $mount || [ $mount['source'], $mount['target'] ] !== [ $row['source'], $row['target'] ?? '' ] ) {
+				continue;
+			}
+			[ 'kind' => $kind, 'slug' => $slug ] = $mount['metadata'];
+			$found[]                             = [
+				'kind' => $kind,
+				'name' => 'theme' === $kind ? $slug : $slug . '/' . $this->main_file( $slug ),
+			];
+		}
 		return [] === $found ? [] : [ 'activate' => $found ];
+	}
+
+	/**
+	 * Returns the file of an installed plugin that WordPress loads; if several files have a header, the one that
+	 * is named like its directory.
+	 *
+	 * @param string $slug Directory of the plugin.
+	 */
+	private function main_file( string $slug ): string {
+		$files = array_keys( get_plugins( '/' . $slug ) );
+		return in_array( $slug . '.php', $files, true ) ? $slug . '.php' : (string) current( $files );
 	}
 
 	/**

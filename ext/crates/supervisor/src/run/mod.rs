@@ -31,6 +31,7 @@ mod guest;
 mod hold;
 mod http_requests;
 pub mod identity;
+mod inactive;
 mod inputs;
 mod job;
 mod left_out;

@@ -5,6 +5,7 @@
 //! again before the checks.
 
 use super::super::guest::GuestContext;
+use super::super::inactive::{Inactive, subject};
 use super::answer::{Answered, Program, ProgramBounds, ask_within, ended};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -40,28 +41,6 @@ const REQUIREMENTS: &[(&str, &str)] = &[
         "choose another WordPress with --wp VERSION; `wp-codebox wordpress list` lists the versions",
     ),
 ];
-
-/// A plugin or theme that is mounted but not active.
-#[derive(Debug, Clone)]
-pub(in super::super) struct Inactive {
-    of: Activation,
-    why: String,
-    hint: Option<String>,
-    exit_code: Option<i32>,
-    duration: Duration,
-}
-
-impl Inactive {
-    /// Returns the sentence about it for the caller and for the agent.
-    pub(in super::super) fn sentence(&self) -> String {
-        format!("{} cannot be activated: {}", subject(&self.of), self.why)
-    }
-
-    fn notice(&self) -> String {
-        let hint = self.hint.iter().map(|hint| format!(" ({hint})"));
-        self.sentence() + &hint.collect::<String>()
-    }
-}
 
 /// Activates the plugins and themes of the request. Returns the reason to stop the run, if any.
 pub(in super::super) fn run(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
@@ -187,10 +166,6 @@ fn printed(answered: &Answered) -> u64 {
         .as_ref()
         .and_then(|answer| answer.get("printed"));
     printed.and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn subject(of: &Activation) -> String {
-    format!("the {} {}", of.kind.as_str(), of.name)
 }
 
 /// Returns what to do about a file that PHP did not find, named relative to the directory of its

@@ -16,7 +16,7 @@ mod seeds;
 #[cfg(test)]
 mod tests;
 
-pub(super) use activation::{Inactive, compare};
+pub(super) use activation::compare;
 pub(super) use beside::content;
 
 use super::ending::{AgentEnd, ProgramsEnd};

@@ -2,7 +2,7 @@
 
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
-use crate::run::agents::Inactive;
+use crate::run::inactive::Inactive;
 use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord, PhpSyntax};
 use wp_codebox_contracts::ModelUsage;
