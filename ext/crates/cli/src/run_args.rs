@@ -19,7 +19,7 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, OuterSandboxNeed,
     RunMode, RunRequest, StagedFile, TaskSpec,
 };
-use wp_codebox_policy::HostPrograms;
+use wp_codebox_policy::{HostPrograms, command_words};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -174,8 +174,12 @@ impl RunArgs {
     }
 }
 
-/// Fails for a goal on which no agent works.
+/// Fails for a goal on which no agent works, and for a command line of agent or check that needs a
+/// shell. Opens nothing.
 pub(crate) fn check_agent(args: &RunArgs) -> Result<(), ErrorBody> {
+    for line in args.agent_command.iter().chain(&args.checks) {
+        command_words(line).map_err(|e| e.body())?;
+    }
     let has_agent =
         args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
     if args.goal.is_none() || has_agent || args.command.is_some() {

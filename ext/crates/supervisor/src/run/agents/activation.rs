@@ -58,7 +58,9 @@ pub(in super::super) fn run(guest: &mut GuestContext<'_, '_>) -> Result<Option<S
             "active": inactive.is_none(), "required": of.required,
             "message": inactive.as_ref().map(Inactive::notice),
         });
-        guest.recorder.event(EventType::Observed, None, event)?;
+        if guest.phase == GuestPhase::Work {
+            guest.recorder.event(EventType::Observed, None, event)?;
+        }
         match inactive {
             Some(inactive) if of.required && guest.phase == GuestPhase::Work => {
                 let error = ErrorBody::new(ErrorCode::RunFailed, inactive.sentence());

@@ -88,7 +88,7 @@ impl DatabaseSummary {
         let mut tables = changed("tables");
         // The options are named one by one.
         tables.retain(|table| !table.ends_with("_options"));
-        let parts = [("the options", options), ("rows of the tables", tables)];
+        let parts = [("options", options), ("tables", tables)];
         let parts: Vec<String> = parts
             .into_iter()
             .filter(|(_, names)| !names.is_empty())
@@ -96,8 +96,8 @@ impl DatabaseSummary {
             .collect();
         (!parts.is_empty()).then(|| {
             format!(
-                "while the agent worked, {} of the sandbox's database changed; the result has files of the mounts only",
-                parts.join(" and ")
+                "while the agent worked, the sandbox's database changed ({}); the result has files of the mounts only",
+                parts.join("; ")
             )
         })
     }
@@ -206,9 +206,7 @@ mod tests {
         }));
         let notice = before().difference(&after).unwrap();
         assert!(
-            notice.contains(
-                "the options blogname, added, gone and rows of the tables wp_posts, wp_new of"
-            ),
+            notice.contains("(options blogname, added, gone; tables wp_posts, wp_new)"),
             "{notice}"
         );
         let many: Map<String, Value> = (0..9).map(|n| (format!("o{n}"), json!("1"))).collect();
