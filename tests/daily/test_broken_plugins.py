@@ -87,3 +87,14 @@ def test_broken_theme_is_repaired_too(developer, project):
     ran = developer.call("Repair it", "--agent-command", "sh -c 'echo \"<?php\" > functions.php'", "--check", "wp theme is-active sky", cwd=root)
     must("the theme sky cannot be activated: Call to undefined function no_such_function() in functions.php:2" in ran.stderr, ran.stderr)
     must("with the change, the theme sky can be activated" in ran.stderr and "check passed" in ran.stderr, ran.stderr)
+
+
+def test_result_names_what_an_agent_changed_beside_the_mounts(developer, project):
+    root = project("beside", {"beside.php": FIXED, "part.php": "<?php\n"})
+    script = "wp option update blogname Mine; wp post create --post_title=x; mkdir -p /wordpress/wp-content/uploads/a; echo x > /wordpress/wp-content/uploads/a/b.txt"
+    ran = developer.call("Look at it", "--agent-command", f"sh -c '{script}'", cwd=root)
+    must("changed no file" in ran.stderr, ran.stderr)
+    must("the sandbox's database changed (options blogname" in ran.stderr and "wp_posts" in ran.stderr, ran.stderr)
+    must("not in the result: uploads/a/b.txt" in ran.stderr, ran.stderr)
+    quiet = developer.call("Edit it", "--agent-command", "sh -c 'wp option get home; echo x > new.txt'", cwd=root)
+    must("database changed" not in quiet.stderr and "outside of the mounts" not in quiet.stderr, quiet.stderr)

@@ -203,6 +203,21 @@ say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
     must(any("API_KEY" in notice and "exposes" in notice for notice in answer.result["notices"]), str(answer.result["notices"]))
 
 
+def test_exposed_secret_in_the_error_of_an_activation_or_in_the_name_of_an_option_is_not_stored(bench):
+    document = json.loads(policy(allowHosts=["allowed.test"]))
+    document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
+    source = bench.source("talkative")
+    with open(os.path.join(source, "plugin.php"), "w", encoding="utf-8") as file:
+        file.write("<?php\n/* Plugin Name: Talkative */\nthrow new Exception( 'key ' . getenv( 'API_KEY' ) );\n")
+    arguments = bench.run_arguments("--mount", source, "--agent-command", "sh -c 'wp option add \"x$API_KEY\" 1; echo // >> lib/more.php'", "--check", "true",
+                                    "--policy", json.dumps(document), "--secret-env", "API_KEY=allowed.test")
+    answer = bench.call(*arguments, environment={"PATH": "/usr/bin:/bin", "API_KEY": VALUE}).expect(0)
+    notices = answer.result["notices"]
+    must(sum("REDACTED" in notice for notice in notices) == 3, str(notices))
+    kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
+    must(find_encoded(VALUE, kept) == [], f"kept: {find_encoded(VALUE, kept)}")
+
+
 def test_secret_in_the_patch_blocks_the_run(bench):
     document = json.loads(policy(allowHosts=["allowed.test"]))
     document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])

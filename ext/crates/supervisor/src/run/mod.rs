@@ -312,6 +312,7 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     for check in &mut result.checks {
         text(&mut check.command);
         text(&mut check.output_tail);
+        check.reason.as_mut().into_iter().for_each(text);
     }
     result
 }

@@ -51,7 +51,11 @@ pub(in super::super) fn run(guest: &mut GuestContext<'_, '_>) -> Result<Option<S
         if let Some(stop) = ended(&answered) {
             return Ok(Some(stop));
         }
-        let inactive = inactive(of, &answered, started.elapsed());
+        let mut inactive = inactive(of, &answered, started.elapsed());
+        if let Some(inactive) = &mut inactive {
+            // Text of the guest, which the agent's model gets: it may have a secret that the policy exposes.
+            inactive.why = guest.recorder.clean(&inactive.why);
+        }
         let printed = printed(&answered);
         let event = json!({
             "id": format!("{}:{}", of.kind.as_str(), of.name), "type": "activation",
