@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
     Cgroup, ExecCall, ExecEnd, Guest, GuestEgress, GuestIdentity, GuestSpec, HostLayout, KillCause,
-    LaunchOptions, NoSandbox, PhpLayout, TemplateAccess, TemplateRequest, build_plan,
-    ensure_template, environment,
+    LaunchOptions, NoSandbox, PhpLayout, ScratchStorage, TemplateAccess, TemplateRequest,
+    build_plan, ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
@@ -62,6 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ready_timeout: Duration::from_secs(30),
         cgroup: &Cgroup::none("this example creates no cgroup"),
         identity: &identity,
+        scratch: &ScratchStorage::Memory,
         used: &std::sync::Arc::default(),
     };
     let mut guest = Guest::launch(&plan, &options)?;

@@ -3,10 +3,11 @@
 //! Pure functions: they take a self-test and return causes, the most likely first. A host setting
 //! is reported as a cause only when a mechanism that depends on it failed.
 
-use crate::host_facts::{CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings};
+use crate::host_facts::{CgroupState, HostFacts, SettingValue, Surroundings};
 use crate::launch_error::hints;
 use crate::self_test::{SelfTest, Trial};
 use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationReport};
+use wp_codebox_contracts::{MINIMUM_KERNEL, TMPFS_USER_XATTRS};
 
 /// AppArmor profile for hosts that restrict user namespaces.
 const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
@@ -151,7 +152,9 @@ fn old_kernel(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
     let (major, minor) = MINIMUM_KERNEL;
     add(
         format!("Linux {} is older than {major}.{minor}.", facts.kernel),
-        format!("Use Linux {major}.{minor} or newer."),
+        format!(
+            "Use Linux {major}.{minor} or newer: Debian 12 or newer has it, Ubuntu 22.04 with `apt-get install linux-generic-hwe-22.04`."
+        ),
     );
 }
 
@@ -219,6 +222,18 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
             IsolationAxis::Memory if row.enforced == Enforcement::BestEffort => {
                 memory(facts, &mut add);
             }
+            IsolationAxis::Disk if !facts.kernel_at_least(TMPFS_USER_XATTRS) => {
+                let (major, minor) = TMPFS_USER_XATTRS;
+                add(
+                    format!(
+                        "A tmpfs of Linux {} cannot hold the files of a sandbox, and nothing limits their size on disk; the runner polls it.",
+                        facts.kernel
+                    ),
+                    format!(
+                        "Start runs as root or through wp-codebox.socket, with the package e2fsprogs and a loop device, or use Linux {major}.{minor} or newer (Debian 12: `apt-get install -t bookworm-backports linux-image-amd64`)."
+                    ),
+                );
+            }
             IsolationAxis::Files
             | IsolationAxis::Privileges
             | IsolationAxis::Memory
@@ -231,12 +246,9 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
     found
 }
 
-fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
-    if !facts.kernel_at_least((6, 2)) {
-        return add(
-            format!("Linux {} has no Landlock ABI 3.", facts.kernel),
-            "Use Linux 6.6 or newer.".to_owned(),
-        );
+fn landlock(facts: &HostFacts, mut add: &mut impl FnMut(String, String)) {
+    if !facts.kernel_at_least(MINIMUM_KERNEL) {
+        return old_kernel(facts, &mut add);
     }
     if !facts.lsm.is_empty() && !facts.lsm.iter().any(|name| name == "landlock") {
         return add(
@@ -256,7 +268,7 @@ fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
 }
 
 fn memory(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
-    let fix = "Delegate a control group with the memory and pids controllers to the user that runs guests.";
+    let fix = "With systemd, start the command as root, in a login session of its user, or through wp-codebox.socket: a run then asks for a control group of its own. Elsewhere delegate a control group with the memory and pids controllers to the user that runs guests.";
     let relevant = |name: &str| name == "v2" || name.split(',').any(|part| part == "memory");
     let state = facts
         .cgroups
@@ -410,8 +422,8 @@ mod tests {
             ..facts(&[])
         };
         let files = [(IsolationAxis::Files, Enforcement::BestEffort)];
-        assert!(fixes(&unbuilt(old.clone(), "overlay", libc::EINVAL)).contains("6.6"));
-        assert!(fixes(&test(old, &files, 0)).contains("ABI 3"));
+        assert!(fixes(&unbuilt(old.clone(), "overlay", libc::EINVAL)).contains("6.1"));
+        assert!(fixes(&test(old, &files, 0)).contains("older than 6.1"));
         let off = HostFacts {
             lsm: vec!["capability".to_owned(), "apparmor".to_owned()],
             ..facts(&[])

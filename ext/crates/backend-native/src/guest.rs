@@ -11,7 +11,9 @@ use crate::launched::Launched;
 use crate::launcher_process::LauncherProcess;
 use crate::launching::{LaunchOptions, Started, TEARDOWN, start};
 use crate::processes::survey;
-use crate::watch::{self, Shared, Usage};
+use crate::reduced::DiskWatch;
+use crate::scratch::ScratchDirectory;
+use crate::watch::{self, Measured, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +37,9 @@ pub struct Guest {
     pub(crate) launched: Launched,
     pub(crate) process: LauncherProcess,
     pub(crate) death: Option<GuestDeath>,
+    /// Polls the size of the guest's files if they lie on a disk of the host; ends with the guest.
+    _disk: Option<DiskWatch>,
+    pub(crate) scratch: Option<ScratchDirectory>,
     report: IsolationReport,
     audit: SandboxAudit,
     watcher: Option<JoinHandle<()>>,
@@ -79,6 +84,7 @@ impl Guest {
             process,
             shared,
             layers,
+            scratch,
             egress,
             mail,
             report,
@@ -94,6 +100,8 @@ impl Guest {
             launched: Launched::default(),
             process,
             death: None,
+            _disk: None,
+            scratch,
             report,
             audit,
             watcher: None,
@@ -110,13 +118,23 @@ impl Guest {
             Some(layer) => Some(layer.try_clone().map_err(host("layer"))?),
             None => None,
         };
+        let unlimited = guest.scratch.as_ref().and_then(ScratchDirectory::unlimited);
+        let measured = match unlimited {
+            None => Measured::FileSystem,
+            Some(path) => {
+                let shared = Arc::clone(&guest.shared);
+                let watch = DiskWatch::start(shared, &[path.to_owned()], guest.limits.disk_bytes);
+                guest._disk = Some(watch.map_err(host("disk"))?);
+                Measured::Apart
+            }
+        };
         let spawner = options.identity.spawner().map(|spawner| spawner.pidfd());
         let spawner = spawner.transpose().map_err(host("spawner"))?;
         let own_network = guest.report.level == IsolationLevel::Full;
         let watcher = watch::start(
             Arc::clone(&guest.shared),
             guest.limits,
-            disk,
+            (disk, measured),
             spawner,
             own_network,
         )

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-
-/// Oldest kernel on which level `full` is expected to work.
-pub const MINIMUM_KERNEL: (u32, u32) = (6, 6);
+use wp_codebox_contracts::KernelVersion;
 
 /// Sysctls that allow, forbid or limit namespaces, and the overcommit mode of memory.
 const SYSCTLS: [&str; 10] = [
@@ -132,15 +130,14 @@ impl HostFacts {
     /// Returns whether the kernel is at least this version; an unreadable release counts as new
     /// enough.
     #[must_use]
-    pub fn kernel_at_least(&self, (major, minor): (u32, u32)) -> bool {
-        let mut numbers = self
-            .kernel
-            .split(|c: char| !c.is_ascii_digit())
-            .map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
-        let (Some(is), Some(then)) = (numbers.next(), numbers.next()) else {
-            return true;
-        };
-        (is, then) >= (major, minor)
+    pub fn kernel_at_least(&self, version: KernelVersion) -> bool {
+        release_at_least(&self.kernel, version)
+    }
+
+    /// Returns the same for the running kernel, without reading the other facts.
+    #[must_use]
+    pub fn running_kernel_at_least(version: KernelVersion) -> bool {
+        release_at_least(&text("/proc/sys/kernel/osrelease"), version)
     }
 
     /// Returns the value of the sysctl `name`, classified as zero or positive.
@@ -151,6 +148,16 @@ impl HostFacts {
             Some(Ok(_)) => SettingValue::Positive,
             Some(Err(_)) | None => SettingValue::Unknown,
         }
+    }
+}
+
+fn release_at_least(release: &str, version: KernelVersion) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => (major, minor) >= version,
+        _ => true,
     }
 }
 
@@ -332,10 +339,10 @@ mod tests {
             kernel: release.to_owned(),
             ..HostFacts::default()
         };
-        for new in ["6.6.0", "6.18.5-amd64", "7.0-rc1", "odd"] {
+        for new in ["6.1.0-57-amd64", "6.18.5-amd64", "7.0-rc1", "odd"] {
             assert!(kernel(new).kernel_at_least(MINIMUM_KERNEL), "{new}");
         }
-        for old in ["6.5.13", "5.15.0-91-generic"] {
+        for old in ["6.0.13", "5.15.0-91-generic"] {
             assert!(!kernel(old).kernel_at_least(MINIMUM_KERNEL), "{old}");
         }
     }

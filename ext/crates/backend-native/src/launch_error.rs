@@ -257,7 +257,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
             "Other mounts cover parts of /proc on this host: in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables= and ProtectProc=.",
         ],
         ("overlay", libc::EINVAL | libc::ENODEV | libc::EPERM | libc::EOPNOTSUPP) => &[
-            "Overlay mounts in user namespaces need Linux 6.6 or newer with CONFIG_OVERLAY_FS and user xattrs on tmpfs.",
+            "Overlay mounts in user namespaces need Linux 6.1 or newer with CONFIG_OVERLAY_FS.",
             "A source on a network or FUSE file system, or on two overlays already (a container in a container), cannot be the lower layer of another overlay, because overlays stack two deep at most: mount a copy.",
         ],
         ("bind", libc::EFBIG) => &[
@@ -267,7 +267,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
             &["The source must exist and be readable for the user that owns the state directory."]
         }
         ("landlock", _) => &[
-            "Level full needs Landlock ABI 3 (Linux 6.2), level reduced ABI 6 (Linux 6.12). Landlock must be enabled at boot: add `landlock` to the lsm= kernel parameter.",
+            "Level full needs Landlock ABI 2 (Linux 5.19), level reduced ABI 6 (Linux 6.12). Landlock must be enabled at boot: add `landlock` to the lsm= kernel parameter.",
         ],
         ("seccomp", _) => &["The kernel must be built with CONFIG_SECCOMP_FILTER."],
         ("scratch", libc::ENOMEM | libc::ENOSPC) => {

@@ -9,6 +9,7 @@ use crate::grouping;
 use crate::launch_error::LaunchError;
 use crate::launcher_process::LauncherProcess;
 use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
+use crate::scratch::{ScratchDirectory, ScratchStorage};
 use crate::spawn::{send_plan, spawn};
 use crate::spawner::GuestIdentity;
 use crate::watch::{KillCause, Shared};
@@ -42,6 +43,8 @@ pub struct LaunchOptions<'a> {
     pub cgroup: &'a Cgroup,
     /// Kernel uid and gid as which the guest runs.
     pub identity: &'a GuestIdentity,
+    /// Where the guest's writable files lie.
+    pub scratch: &'a ScratchStorage,
     /// Counters to which the guest's use is added.
     pub used: &'a Arc<UsageMeter>,
 }
@@ -69,6 +72,7 @@ pub(crate) struct Started {
     pub(crate) process: LauncherProcess,
     pub(crate) shared: Arc<Shared>,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
+    pub(crate) scratch: Option<ScratchDirectory>,
     pub(crate) egress: Option<EgressListeners>,
     pub(crate) mail: Option<OwnedFd>,
     pub(crate) report: IsolationReport,
@@ -93,9 +97,13 @@ pub(crate) fn start(
     let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let (lifetime, their_lifetime) =
         socketpair(unix, packets, SocketFlags::CLOEXEC, None).map_err(errno("socket pair"))?;
-    let translated = options.identity.spawner().map(|one| one.translate(plan));
-    let translated = translated.transpose().map_err(host("copy"))?;
-    let plan = translated.as_ref().unwrap_or(plan);
+    let mut scratch = ScratchDirectory::make(options, plan).map_err(host("scratch directory"))?;
+    let mut plan = plan.clone();
+    plan.scratch = scratch.as_ref().map(ScratchDirectory::planned);
+    if let Some(spawner) = options.identity.spawner() {
+        spawner.translate(&mut plan).map_err(host("copy"))?;
+    }
+    let plan = &plan;
     let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
         detail: "the plan cannot be written as JSON",
     })?;
@@ -139,7 +147,8 @@ pub(crate) fn start(
     let begun = joined
         .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
         .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
-    let begun = begun.and_then(|arrivals| arrivals.read_through(options.identity));
+    let begun =
+        begun.and_then(|arrivals| arrivals.read_through(options.identity, scratch.as_mut()));
     let arrivals = match begun {
         Ok(arrivals) => arrivals,
         Err(error) => {
@@ -164,6 +173,9 @@ pub(crate) fn start(
             detail: "the descriptor sent with pid 1 is not a process of this host",
         });
     }
+    if let Some(scratch) = &scratch {
+        scratch.explain(&mut report);
+    }
     let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
     if let Err(detail) = identified(options.identity, pid, &mut report) {
         process.kill();
@@ -175,6 +187,7 @@ pub(crate) fn start(
         process,
         shared: Shared::new(pid, pidfd, lifetime, meter, Arc::clone(options.used)),
         layers: arrivals.layers,
+        scratch,
         egress: arrivals.egress,
         mail: arrivals.mail,
         report,
@@ -187,12 +200,28 @@ impl Arrivals {
     /// through an idmapped mount that shows their files as owned by the owner of the state
     /// directory. No program of the caller has run yet, so the directory names come from the
     /// launcher and not from an untrusted program.
-    fn read_through(mut self, identity: &GuestIdentity) -> Result<Self, LaunchError> {
+    fn read_through(
+        mut self,
+        identity: &GuestIdentity,
+        mut on_disk: Option<&mut ScratchDirectory>,
+    ) -> Result<Self, LaunchError> {
+        if let Some(on_disk) = &mut on_disk {
+            self.directories
+                .values()
+                .for_each(|name| on_disk.add_layer(name));
+        }
         let (Some(spawner), Some(scratch)) = (identity.spawner(), self.scratch.take()) else {
             return Ok(self);
         };
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
-        spawner.expose(scratch.as_fd()).map_err(host("expose"))?;
+        // A directory on disk shows the guest's files as those of this process already.
+        let scratch = match on_disk {
+            Some(on_disk) => on_disk.reopen().map_err(host("scratch directory"))?,
+            None => {
+                spawner.expose(scratch.as_fd()).map_err(host("expose"))?;
+                scratch
+            }
+        };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         for (index, name) in std::mem::take(&mut self.directories) {
@@ -342,10 +371,10 @@ fn accept(
         (GuestReply::Layer { index, directory }, layer)
             if layer.is_some() == arrivals.scratch.is_none() =>
         {
-            let twice = match layer {
-                Some(layer) => arrivals.layers.insert(index, layer).is_some(),
-                None => arrivals.directories.insert(index, directory).is_some(),
-            };
+            let twice = arrivals.directories.insert(index, directory).is_some();
+            if let Some(layer) = layer {
+                arrivals.layers.insert(index, layer);
+            }
             if twice || !captures(plan).any(|wanted| wanted == index) {
                 return protocol("the descriptor of an unexpected overlay layer arrived");
             }

@@ -34,6 +34,7 @@ mod process_sandbox;
 mod processes;
 mod programs;
 mod reduced;
+mod scratch;
 mod self_test;
 mod server;
 mod spawn;
@@ -51,9 +52,7 @@ pub use diagnosis::{Cause, Concern, causes, weaknesses};
 pub use execution::{ExecCall, ExecEnd, ExecError, Execution, MAX_LAUNCHED};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
-pub use host_facts::{
-    CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
-};
+pub use host_facts::{CgroupHierarchy, CgroupState, HostFacts, SettingValue, Surroundings};
 pub use inherited::{inherited_descriptor, peer_groups, raise_open_files};
 pub use launch_error::LaunchError;
 pub use launched::LaunchEnd;
@@ -72,6 +71,7 @@ pub use process_sandbox::{
     Unwrapped, WrappedCommand, WrapperError, choose, guest_audit,
 };
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
+pub use scratch::ScratchStorage;
 pub use self_test::{
     LauncherIdentity, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, Trial, run_self_test, self_test,
 };

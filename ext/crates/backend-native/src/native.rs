@@ -13,6 +13,7 @@ use crate::plan::{
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
+use crate::scratch::ScratchStorage;
 use crate::spawner::GuestIdentity;
 use crate::template::Template;
 use std::collections::BTreeMap;
@@ -54,6 +55,8 @@ pub struct NativeBackend {
     pub cgroup: Arc<Cgroup>,
     /// Kernel uid and gid of the guests. At level `reduced` they are the runner's own.
     pub identity: GuestIdentity,
+    /// Where the writable files of guests at level `full` lie.
+    pub scratch: ScratchStorage,
     /// Counters of all guests of the run.
     pub used: Arc<UsageMeter>,
 }
@@ -161,6 +164,7 @@ impl NativeBackend {
             ready_timeout: READY_TIMEOUT,
             cgroup,
             identity: &self.identity,
+            scratch: &self.scratch,
             used: &self.used,
         }
     }
@@ -391,7 +395,12 @@ impl Runtime for NativeRuntime {
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {
-            View::Private => CapturedMounts::Layers(std::mem::take(&mut self.guest.layers)),
+            View::Private => {
+                if let Some(scratch) = &mut self.guest.scratch {
+                    scratch.keep_layers();
+                }
+                CapturedMounts::Layers(std::mem::take(&mut self.guest.layers))
+            }
             View::Host(tree) => CapturedMounts::Trees(tree.into_layers()),
         };
         Destroyed {

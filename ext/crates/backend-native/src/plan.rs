@@ -211,6 +211,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         writable: builder.writable,
         calls: CallSet::Programs,
         limits: spec.limits,
+        scratch: None,
         egress,
         // A template build sends no mail, so it needs no mail socket.
         mail: match spec.template_access {

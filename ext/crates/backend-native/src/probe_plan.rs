@@ -43,6 +43,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         writable,
         calls: CallSet::Programs,
         limits: Limits::default(),
+        scratch: None,
         egress: None,
         mail: None,
     }

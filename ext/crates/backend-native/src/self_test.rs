@@ -13,6 +13,7 @@ use crate::launching::{LaunchOptions, observe};
 use crate::probe_plan::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::GuestTree;
+use crate::scratch::ScratchStorage;
 use crate::spawner::GuestIdentity;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,8 @@ use std::time::Duration;
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, GuestPath, HostSource, IsolationAxis, IsolationLevel,
-    IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OuterSandboxKind, schema_id,
+    IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OuterSandboxKind, TmpfsEntry,
+    schema_id,
 };
 
 /// File name of the cache in the state directory.
@@ -180,6 +182,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
         ready_timeout: READY_TIMEOUT,
         cgroup: request.cgroup,
         identity: request.identity,
+        scratch: &ScratchStorage::of_kernel(request.state_dir),
         used: &std::sync::Arc::default(),
     };
     let seen = match level {
@@ -234,6 +237,15 @@ fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
         lower.to_str(),
         GuestPath::new("/workspace/self-test"),
     ) {
+        // A probe tries to truncate this file.
+        plan.mounts
+            .extend(GuestPath::new("/etc/hosts").ok().map(|target| {
+                LaunchMount::File(TmpfsEntry {
+                    target,
+                    contents: "127.0.0.1 localhost\n".to_owned(),
+                    mode: 0o644,
+                })
+            }));
         plan.writable.push(target.clone());
         plan.mounts.push(LaunchMount::Overlay {
             lowers: vec![HostSource::of(lower)],

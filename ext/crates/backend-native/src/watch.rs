@@ -337,6 +337,15 @@ struct Sample {
     at: Instant,
 }
 
+/// Where the use of the guest's disk limit is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measured {
+    /// From the scratch file system, which holds nothing but the guest's files.
+    FileSystem,
+    /// Another thread polls the guest's files.
+    Apart,
+}
+
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
 /// becomes readable when the process that started the launcher ends. The guest is then killed:
 /// without that process the runner could not read the guest's files. `own_network`: whether the
@@ -344,12 +353,12 @@ struct Sample {
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
-    layer: Option<OwnedFd>,
+    (layer, measured): (Option<OwnedFd>, Measured),
     spawner: Option<OwnedFd>,
     own_network: bool,
 ) -> std::io::Result<JoinHandle<()>> {
     // No program of the caller has run yet: whatever is written from here on counts as the guest's.
-    if let Some(layer) = &layer {
+    if let (Some(layer), Measured::FileSystem) = (&layer, measured) {
         shared.measure_disk(layer);
     }
     std::thread::Builder::new()
@@ -384,7 +393,7 @@ pub(crate) fn start(
                 if launcher_must_count {
                     shared.ask_launcher(objects.areas_to_count(kernel));
                 }
-                if let Some(layer) = layer {
+                if let (Some(layer), Measured::FileSystem) = (layer, measured) {
                     shared.measure_disk(layer);
                 }
                 let ends = std::iter::once(&shared.pidfd).chain(&spawner);
@@ -429,13 +438,21 @@ fn used_bytes(stat: &StatFs) -> u64 {
 /// Returns the shared anonymous memory of the guest in bytes, also of pages that no process has in its
 /// page tables: what the cgroup counts as shared memory, without the files of the scratch tmpfs.
 fn shared_anonymous(meter: &Meter, layer: &OwnedFd) -> u64 {
-    let files = rustix::fs::fstatfs(layer).map_or(u64::MAX, |stat| used_bytes(&stat));
+    let files = match rustix::fs::fstatfs(layer) {
+        Ok(stat) if stat.f_type == libc::TMPFS_MAGIC => used_bytes(&stat),
+        // No file of another file system counts as shared memory.
+        Ok(_) => 0,
+        Err(_) => u64::MAX,
+    };
     meter.shared().unwrap_or(0).saturating_sub(files)
 }
 
-/// Returns an estimate of the kernel memory of all inodes on a scratch file system, in bytes.
+/// Returns an estimate of the kernel memory of all inodes on a scratch tmpfs, in bytes. The kernel
+/// frees inodes of other file systems when it needs the memory.
 fn inodes(layer: &OwnedFd) -> u64 {
-    rustix::fs::fstatfs(layer).map_or(0, |stat| {
+    let stat = rustix::fs::fstatfs(layer).ok();
+    let tmpfs = stat.filter(|stat| stat.f_type == libc::TMPFS_MAGIC);
+    tmpfs.map_or(0, |stat| {
         stat.f_files
             .saturating_sub(stat.f_ffree)
             .saturating_mul(INODE)

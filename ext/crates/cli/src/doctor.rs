@@ -18,7 +18,7 @@ use wp_codebox_backend_native::{
     GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
     UserBudgets, run_self_test,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, RunMode, schema_id};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::StateDir;
 use wp_codebox_supervisor::Caller;
@@ -127,7 +127,10 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     // Create cgroup and identity before `become_owner`, because a run also creates them with the
     // privileges with which it was started.
     let group = match new_run_id() {
-        Ok(id) => group::make(&state, settings.cgroup.as_deref(), &id, &SELF_TEST_LIMITS),
+        Ok(id) => {
+            let run = (&id, RunMode::Attached);
+            group::make(&state, settings.cgroup.as_deref(), run, &SELF_TEST_LIMITS)
+        }
         Err(error) => {
             checks.push(failed("state-dir", &error));
             return (checks, None);
@@ -254,6 +257,7 @@ fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, 
         ids: settings.guest_ids()?.unwrap_or_default(),
         launcher: &settings.launcher,
         share_dir: &settings.share_dir,
+        disk_bytes: SELF_TEST_LIMITS.disk_bytes,
     };
     identity::make(state, &wanted, &Caller::Trusted, &mut [])
 }

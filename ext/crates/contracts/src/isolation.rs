@@ -38,19 +38,18 @@ impl IsolationLevel {
             // Both levels must also work on hosts without cgroups: there, the runner can only poll
             // the memory and CPU time of all processes together. Both must also work without root
             // and without a subordinate id range: one of these is needed to give a guest its own
-            // kernel uid.
-            (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
-                Enforcement::BestEffort
-            }
+            // kernel uid. Before Linux 6.6 only root can limit the size of a guest's files.
+            (
+                Self::Full | Self::Reduced,
+                Axis::Memory | Axis::Cpu | Axis::Identity | Axis::Disk,
+            ) => Enforcement::BestEffort,
             (Self::Full, _) => Enforcement::Enforced,
             (Self::Reduced, Axis::Network | Axis::Syscalls | Axis::Privileges) => {
                 Enforcement::Enforced
             }
             // At `reduced`, the guest shares the file tree, processes and per-user counters of
             // the host.
-            (Self::Reduced, Axis::Files | Axis::Processes | Axis::Pids | Axis::Disk) => {
-                Enforcement::BestEffort
-            }
+            (Self::Reduced, Axis::Files | Axis::Processes | Axis::Pids) => Enforcement::BestEffort,
         }
     }
 }

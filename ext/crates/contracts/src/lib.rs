@@ -22,6 +22,7 @@ mod frame;
 mod ids;
 mod isolation;
 mod json_input;
+mod kernel;
 mod limits;
 mod live;
 mod mount;
@@ -83,6 +84,10 @@ pub use ids::{
 };
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use json_input::{WholeNumbers, json_number, parse_json};
+pub use kernel::{
+    IDMAPPED_TMPFS, KERNEL_MECHANISMS, KernelMechanism, KernelVersion, LANDLOCK_TRUNCATE,
+    MINIMUM_KERNEL, TMPFS_USER_XATTRS,
+};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
     CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,
@@ -107,7 +112,7 @@ pub use placement::{
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestObjects, GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan,
-    LaunchPurpose, LauncherFd, PLAN_VERSION, PlanIdentity, TmpfsEntry,
+    LaunchPurpose, LauncherFd, PLAN_VERSION, PlanIdentity, PlanScratch, ScratchSize, TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
@@ -150,8 +155,9 @@ pub use site_change::{
     SiteCommit, SiteConflict, SiteRollBack,
 };
 pub use spawner::{
-    GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,
-    STORE, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView, ViewAccess,
+    GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SCRATCH,
+    SPAWNER_ROLE, STORE, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerScratch, SpawnerView,
+    ViewAccess,
 };
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;

@@ -185,8 +185,27 @@ pub enum LaunchMount {
     Dev,
 }
 
+/// A directory of the host in which a guest's writable files lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanScratch {
+    /// The directory, which is empty and belongs to the guest's user.
+    pub directory: HostSource,
+    /// What limits the size of its files.
+    pub size: ScratchSize,
+}
+
+/// What limits the size of all files of a guest together, if they do not lie on a tmpfs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScratchSize {
+    /// The size in bytes of their file system, which all guests of the run share.
+    Limited(u64),
+    /// Nothing: the runner polls the size.
+    Unlimited,
+}
+
 /// Version of the plan format; launcher and runner must have the same version.
-pub const PLAN_VERSION: u32 = 9;
+pub const PLAN_VERSION: u32 = 10;
 
 /// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
 /// plans give equal bytes.
@@ -220,6 +239,9 @@ pub struct LaunchPlan {
     pub calls: CallSet,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
     pub limits: Limits,
+    /// Directory for everything that the guest may write; absent: the launcher mounts a tmpfs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scratch: Option<PlanScratch>,
     /// Listening sockets for the egress bridge; absent: the guest has no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressSockets>,

@@ -24,6 +24,10 @@ pub const NEWGIDMAP: &str = "/usr/bin/newgidmap";
 /// tmpfs to which directories for guests are copied.
 pub const STORE: &str = "store";
 
+/// Name of the directory, below [`SpawnerPlan::place`], where a spawner started by root mounts the
+/// file system for the files of guests.
+pub const SCRATCH: &str = "scratch";
+
 /// Range of user and group ids that the operator reserved for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestIds {
@@ -145,7 +149,8 @@ pub struct SpawnerView {
     pub covered: Vec<String>,
 }
 
-/// Everything that a spawner needs to start. One `Source` packet per view follows on the channel.
+/// Everything that a spawner needs to start. One `Source` packet per view follows on the channel,
+/// then one for the file of [`SpawnerScratch::FileSystem`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnerPlan {
     /// Version of the plan format, [`crate::PLAN_VERSION`].
@@ -164,6 +169,22 @@ pub struct SpawnerPlan {
     /// Directories that launchers will see below `place`. An unprivileged spawner starts
     /// without views.
     pub views: Vec<SpawnerView>,
+    /// Where the writable files of the guests lie.
+    #[serde(default)]
+    pub scratch: SpawnerScratch,
+}
+
+/// Where the writable files of a spawner's guests lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpawnerScratch {
+    /// On a tmpfs of each guest, of which the spawner must be able to make idmapped mounts.
+    #[default]
+    Memory,
+    /// On a file system of this size in bytes, which all guests share. A spawner started by root
+    /// makes it in a file whose descriptor follows those of the views, and mounts it as
+    /// [`SCRATCH`] below `place`.
+    FileSystem(u64),
 }
 
 /// Messages from runner to spawner.
@@ -172,7 +193,7 @@ pub struct SpawnerPlan {
 pub enum SpawnerRequest {
     /// The directory of a view; the packet carries its file descriptor. Only before `Ready`.
     Source {
-        /// Index of the view in the plan.
+        /// Index of the view in the plan; the number of views for the file of the file system.
         index: usize,
     },
     /// Starts a launcher under the guest's kernel uid. The packet carries the launcher's three file
@@ -218,6 +239,15 @@ pub enum SpawnerReply {
         /// spawner has unmounted it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         uncovered: Vec<String>,
+    },
+    /// Result for the file system of [`SpawnerScratch::FileSystem`]. If `errno` is 0 and `subject`
+    /// is empty, the packet carries a detached mount of it, in which the guests' files belong to the
+    /// owner of the state directory.
+    Scratch {
+        /// What failed, for example the program that makes the file system; empty: nothing.
+        subject: String,
+        /// errno of the failure; 0 when none applies.
+        errno: i32,
     },
     /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below `place`,
     /// and the packet carries a detached mount of this tmpfs. The mount maps the owner of the

@@ -17,9 +17,10 @@ use wp_codebox_contracts::GuestPath;
 /// Newest Landlock ABI version that this program knows. The rules restrict all access rights of
 /// that version.
 const HANDLED: ABI = ABI::V7;
-/// Lowest accepted Landlock ABI version at level `full`. Without the truncate right (version 3) a
-/// program could truncate a file that it may not write.
-const NEEDED: i32 = 3;
+/// Lowest accepted Landlock ABI version at level `full`. Without the truncate right (version 3) only
+/// read-only mounts keep a program from truncating a file that it may not write, so then the probes
+/// check that every other mount is writable according to the plan.
+const NEEDED: i32 = 2;
 /// Flag that makes `landlock_create_ruleset` return the kernel's ABI version.
 const CREATE_RULESET_VERSION: libc::c_uint = 1;
 /// Lowest accepted ABI version at level `reduced`, where only Landlock's signal scope (version 6)

@@ -239,6 +239,7 @@ mod tests {
             writable: vec![GuestPath::new("/tmp").unwrap()],
             calls: CallSet::Programs,
             limits: Limits::default(),
+            scratch: None,
             egress: None,
             mail: None,
         }

@@ -88,13 +88,21 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
         .map(open_sources)
         .collect::<Result<Vec<_>, _>>()?;
     let nodes = open_nodes()?;
+    let on_disk = plan
+        .scratch
+        .as_ref()
+        .map(|scratch| source(&scratch.directory).at(Step::Scratch, "the directory on disk"));
+    let on_disk = on_disk.transpose()?;
     let copies = opened.iter().filter_map(|opened| match opened {
         Opened::Copied(file) => Some(file),
         Opened::Nothing | Opened::One(_) | Opened::Many(_) => None,
     });
     let root = root_mount(ROOT_SIZE + host_view::copied_bytes(copies)?)?;
     let mut build = Build {
-        scratch: scratch(&root, plan.limits.disk_bytes)?,
+        scratch: match on_disk {
+            None => scratch(&root, plan.limits.disk_bytes)?,
+            Some(directory) => disk_scratch(&root, &directory)?,
+        },
         tree: root,
         entries: 0,
         layers: Vec::new(),
@@ -199,6 +207,14 @@ fn scratch(tree: &Tree, bytes: u64) -> Result<OwnedFd, Failure> {
     let scratch = new_mount("tmpfs", &options, &[], quiet).at(Step::Scratch, "tmpfs")?;
     // Attach the scratch first: overlayfs refuses an upper directory on a mount outside any mount
     // namespace.
+    tree.mount(scratch.as_fd(), &scratch_path()?, Step::Scratch)?;
+    Ok(scratch)
+}
+
+/// Mounts a directory of the host in place of the scratch tmpfs.
+fn disk_scratch(tree: &Tree, directory: &OwnedFd) -> Result<OwnedFd, Failure> {
+    let scratch = clone_tree(directory.as_fd()).at(Step::Scratch, "the directory on disk")?;
+    set_attributes(scratch.as_fd(), QUIET, true).at(Step::Scratch, "the directory on disk")?;
     tree.mount(scratch.as_fd(), &scratch_path()?, Step::Scratch)?;
     Ok(scratch)
 }

@@ -6,7 +6,7 @@
 use crate::findings::TaskError;
 use crate::generated::Generated;
 use crate::{
-    abilities, attacks, compatibility, error_codes, kernel_memory, request_fields, schemas,
+    abilities, attacks, compatibility, error_codes, hosts, kernel_memory, request_fields, schemas,
     site_content, task, tree,
 };
 use std::fs;
@@ -18,6 +18,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
         attacks::document(root)?,
         compatibility::document(root)?,
         error_codes::php_enum(),
+        hosts::document(root)?,
         kernel_memory::document(root)?,
         request_fields::document(root)?,
         schemas::manifest(root)?,

@@ -17,6 +17,7 @@ mod error_codes;
 mod findings;
 mod generate;
 mod generated;
+mod hosts;
 mod kernel_memory;
 mod links;
 mod php;

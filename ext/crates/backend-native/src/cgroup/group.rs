@@ -2,7 +2,7 @@
 
 use super::intent::{PREFIX, remove_cgroups};
 use super::meter::Meter;
-use super::parents::{CgroupError, CgroupParents, Hierarchy, membership};
+use super::parents::{CgroupError, CgroupParents, Hierarchy, membership, vacate};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
@@ -242,7 +242,7 @@ impl RunCgroup {
     }
 }
 
-/// Enables the memory controller, and the pids controller if possible, for child cgroups of
+/// Enables the memory controller, and the controllers pids and cpu if possible, for child cgroups of
 /// `above`. Succeeds when they are enabled already.
 fn delegate(above: &Path) -> Result<(), CgroupError> {
     let control = above.join("cgroup.subtree_control");
@@ -251,13 +251,21 @@ fn delegate(above: &Path) -> Result<(), CgroupError> {
             .is_ok_and(|text| text.split_whitespace().any(|name| name == "memory"))
     };
     if !has() {
-        fs::write(&control, "+memory").map_err(|source| CgroupError::NotDelegated {
+        let enable = || fs::write(&control, "+memory");
+        let enabled = enable().or_else(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => vacate(above).and_then(|()| enable()),
+            _ => Err(error),
+        });
+        enabled.map_err(|source| CgroupError::NotDelegated {
             path: above.to_owned(),
             source,
         })?;
     }
-    // If this fails, only RLIMIT_NPROC limits the number of processes.
-    let _ = fs::write(&control, "+pids");
+    // Without pids only RLIMIT_NPROC limits the number of processes; without cpu runs compete as
+    // their processes do.
+    for controller in ["+pids", "+cpu"] {
+        let _ = fs::write(&control, controller);
+    }
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! cgroups of the v1 hierarchies.
 //!
 //! A cgroup is created only below its creator's own cgroup or in the operator's directory, so a
-//! limit that the operator sets on that cgroup or directory also applies to the guests.
+//! limit that the operator sets on that cgroup or directory also applies to the guests. Where
+//! systemd manages the unified hierarchy, only a cgroup that systemd delegated is used.
 
 use rustix::fd::AsFd;
 use rustix::fs::{fstatfs, statfs};
@@ -12,9 +13,17 @@ use std::path::{Path, PathBuf};
 
 const CGROUP1_MAGIC: u64 = 0x0027_e0eb;
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// Name of the systemd subgroup in which the supervisor runs: `DelegateSubgroup=` in the project's
-/// service unit.
+/// Name of the subgroup for the processes of a delegated cgroup, which may have either processes or
+/// controllers for child cgroups.
 const SUBGROUP: &str = "wp-codebox-supervisor";
+/// Exists if systemd is the service manager, see sd_booted(3).
+const SYSTEMD: &str = "/run/systemd/system";
+/// Extended attributes with which systemd marks a delegated cgroup: for everybody (since version
+/// 251), and for root.
+const DELEGATED: [&str; 2] = ["user.delegate", "trusted.delegate"];
+/// Attempts to move the processes of a delegated cgroup into its subgroup; a process may fork
+/// between two of them.
+const MOVES: usize = 16;
 
 /// Reason why no cgroup can be created for a run.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +42,12 @@ pub enum CgroupError {
         "this process has no visible cgroup with a memory controller; name one with --cgroup or wp_codebox.cgroup"
     )]
     Invisible,
+    /// This process's cgroup belongs to systemd.
+    #[error("systemd has not delegated the cgroup of this process, {path:?}")]
+    OfSystemd {
+        /// The cgroup.
+        path: PathBuf,
+    },
     /// The memory controller cannot be enabled for child cgroups.
     #[error(
         "the memory controller of the cgroup {path:?} cannot be enabled for child cgroups: {source}; delegate that cgroup to this user"
@@ -118,10 +133,13 @@ impl CgroupParents {
         let memberships = read("/proc/self/cgroup")?;
         let mounts = read("/proc/self/mountinfo")?;
         let parents = parents(&memberships, &mounts, has_memory);
-        if parents.is_empty() {
-            return Err(CgroupError::Invisible);
+        match parents.first() {
+            None => Err(CgroupError::Invisible),
+            Some(Hierarchy::Unified(path)) if Path::new(SYSTEMD).is_dir() && !delegated(path) => {
+                Err(CgroupError::OfSystemd { path: path.clone() })
+            }
+            Some(_) => Ok(Self { parents }),
         }
-        Ok(Self { parents })
     }
 }
 
@@ -130,6 +148,39 @@ pub(super) fn is_cgroup(directory: impl AsFd) -> bool {
     fstatfs(directory).is_ok_and(|found| {
         u64::try_from(found.f_type).is_ok_and(|kind| matches!(kind, CGROUP1_MAGIC | CGROUP2_MAGIC))
     })
+}
+
+/// Returns whether systemd has marked a cgroup as delegated.
+fn delegated(path: &Path) -> bool {
+    DELEGATED.iter().any(|name| {
+        let mut value = [0_u8; 2];
+        let read = rustix::fs::getxattr(path, *name, &mut value);
+        read.is_ok_and(|length| value.get(..length) == Some(b"1".as_slice()))
+    })
+}
+
+/// Moves all processes of the unified cgroup `above` into its subgroup, because the kernel enables
+/// controllers only for the children of a cgroup without processes.
+pub(super) fn vacate(above: &Path) -> std::io::Result<()> {
+    let subgroup = above.join(SUBGROUP);
+    match fs::create_dir(&subgroup) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    for _ in 0..MOVES {
+        let processes = fs::read_to_string(above.join("cgroup.procs"))?;
+        if processes.is_empty() {
+            return Ok(());
+        }
+        for pid in processes.lines() {
+            match fs::write(subgroup.join("cgroup.procs"), pid) {
+                // The process has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                moved => moved?,
+            }
+        }
+    }
+    Err(rustix::io::Errno::BUSY.into())
 }
 
 fn filesystem(path: &Path) -> Option<u64> {
@@ -172,9 +223,9 @@ pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str>
     })
 }
 
-/// Returns the cgroup that systemd delegated to the service with the cgroup `own`. On v2 a cgroup
-/// with controllers enabled for children cannot have member processes. So systemd puts the service
-/// into a subgroup (`DelegateSubgroup=`), and the parent of that subgroup is the delegated cgroup.
+/// Returns the cgroup that systemd delegated to the unit of a process in the cgroup `own`: if that
+/// process was moved into the subgroup, by systemd (`DelegateSubgroup=`) or by [`vacate`], it is the
+/// parent.
 fn outside_subgroup(own: PathBuf) -> PathBuf {
     match own.parent() {
         Some(above) if own.ends_with(SUBGROUP) => above.to_owned(),

@@ -79,6 +79,7 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
         writable: builder.writable,
         calls: CallSet::Browser,
         limits: spec.limits,
+        scratch: None,
         egress: Some(EgressSockets {
             socket: path(EGRESS_SOCKET)?,
             port: EGRESS_PORT,

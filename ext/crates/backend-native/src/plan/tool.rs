@@ -70,6 +70,7 @@ pub fn tool_plan(spec: &ToolPlan<'_>) -> Result<LaunchPlan, PlanError> {
         writable: builder.writable,
         calls: CallSet::Programs,
         limits: spec.limits,
+        scratch: None,
         egress: None,
         mail: None,
     })

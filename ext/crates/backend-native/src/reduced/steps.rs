@@ -195,6 +195,7 @@ mod tests {
             writable: Vec::new(),
             calls: CallSet::Programs,
             limits: Limits::default(),
+            scratch: None,
             egress: None,
             mail: None,
         }

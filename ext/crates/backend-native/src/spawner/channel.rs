@@ -31,6 +31,9 @@ pub(super) struct ReadySpawner {
     pub(super) states: Vec<ViewState>,
     /// Mount of the store (the tmpfs for copies), if the spawner has one.
     pub(super) store: Option<OwnedFd>,
+    /// Mount of the file system for the guests' files, or why there is none; `None` if none was
+    /// requested.
+    pub(super) scratch: Option<Result<OwnedFd, String>>,
     /// Host directories from which the spawner removed a mount that an earlier version left there.
     pub(super) removed: Vec<String>,
 }
@@ -70,6 +73,7 @@ impl SpawnerChannel {
         until: Instant,
     ) -> Result<ReadySpawner, SpawnerError> {
         let (mut states, mut removed) = (Vec::new(), Vec::new());
+        let mut scratch = None;
         loop {
             let (reply, mut fds) = self.receive(until).map_err(host("reading a reply"))?;
             match reply {
@@ -86,11 +90,18 @@ impl SpawnerChannel {
                         (errno, _) => ViewState::Refused(errno),
                     });
                 }
+                SpawnerReply::Scratch { subject, errno } if scratch.is_none() => {
+                    scratch = Some(fds.pop().ok_or_else(|| match errno {
+                        0 => subject,
+                        errno => format!("{subject}: {}", io::Error::from_raw_os_error(errno)),
+                    }));
+                }
                 SpawnerReply::Ready { id } if states.len() == spec.views.len() => {
                     return Ok(ReadySpawner {
                         id,
                         states,
                         store: fds.pop(),
+                        scratch,
                         removed,
                     });
                 }
@@ -112,6 +123,7 @@ impl SpawnerChannel {
                     });
                 }
                 SpawnerReply::View { .. }
+                | SpawnerReply::Scratch { .. }
                 | SpawnerReply::Ready { .. }
                 | SpawnerReply::Launched { .. }
                 | SpawnerReply::NotLaunched { .. }

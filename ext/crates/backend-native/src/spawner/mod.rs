@@ -30,8 +30,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, HostSource, LaunchMount, LaunchPlan, PLAN_VERSION, PlanIdentity, SPAWNER_ROLE,
-    SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView,
+    BindSource, HostSource, LaunchMount, LaunchPlan, PLAN_VERSION, PlanIdentity, SCRATCH,
+    SPAWNER_ROLE, SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerScratch,
+    SpawnerView,
 };
 
 /// Lock file of the guest ids that spawners started by root use, for all state directories of the
@@ -102,7 +103,25 @@ pub struct Spawner {
     /// Host paths, each with the path under which launchers find the directory.
     places: Vec<(String, String)>,
     store: Option<GuestStore>,
+    scratch: SpawnerStorage,
     removed: Vec<String>,
+}
+
+/// Storage for the writable files of a spawner's guests.
+#[derive(Debug)]
+pub(crate) enum SpawnerStorage {
+    /// A tmpfs of each guest.
+    Memory,
+    /// A file system of this size in bytes that all guests share.
+    FileSystem {
+        /// Mount of the file system, in which the guests' files belong to this process.
+        mount: OwnedFd,
+        /// Path under which launchers find it.
+        path: String,
+        bytes: u64,
+    },
+    /// No file system could be made for them, for this reason.
+    Missing(String),
 }
 
 impl Spawner {
@@ -122,6 +141,10 @@ impl Spawner {
             locks: locks.to_string_lossy().into_owned(),
             place: place.to_owned(),
             views: spec.views.iter().map(planned).collect(),
+            scratch: match spec.scratch {
+                Some((_, bytes)) => SpawnerScratch::FileSystem(bytes),
+                None => SpawnerScratch::Memory,
+            },
         };
         let bytes = serde_json::to_vec(&plan).map_err(|e| host("sending its plan")(e.into()))?;
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| host("creating a pipe")(e.into()));
@@ -146,9 +169,11 @@ impl Spawner {
         drop((plan_read, theirs, lifetime_read));
         let until = Instant::now() + REPLY_TIMEOUT;
         spawn::send_plan(plan_write, &bytes, until).map_err(host("sending its plan"))?;
-        for (index, view) in spec.views.iter().enumerate() {
+        let views = spec.views.iter().map(|view| view.directory);
+        let file = spec.scratch.as_ref().map(|(file, _)| file.as_fd());
+        for (index, source) in views.chain(file).enumerate() {
             channel
-                .send(&SpawnerRequest::Source { index }, &[view.directory])
+                .send(&SpawnerRequest::Source { index }, &[source])
                 .map_err(|_| host("sending a directory")(broken()))?;
         }
         let mut channel = SpawnerChannel::new(channel);
@@ -167,6 +192,15 @@ impl Spawner {
             id: ready.id,
             places,
             store: ready.store.map(|mount| GuestStore::new(mount, place)),
+            scratch: match (ready.scratch, &spec.scratch) {
+                (Some(Ok(mount)), Some((_, bytes))) => SpawnerStorage::FileSystem {
+                    mount,
+                    path: format!("{VIEW_DIRECTORY}/{SCRATCH}"),
+                    bytes: *bytes,
+                },
+                (Some(Err(reason)), _) => SpawnerStorage::Missing(reason),
+                _ => SpawnerStorage::Memory,
+            },
             removed: ready.removed,
         };
         Ok((spawner, ready.states))
@@ -176,6 +210,11 @@ impl Spawner {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Returns where the writable files of this spawner's guests lie.
+    pub(crate) fn scratch(&self) -> &SpawnerStorage {
+        &self.scratch
     }
 
     /// Returns the host directories from which the spawner removed a mount that an earlier version
@@ -189,10 +228,9 @@ impl Spawner {
         self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the launch plan with host paths replaced by the paths under which the launcher finds
+    /// Replaces the host paths of a launch plan by the paths under which the launcher finds
     /// these directories. A spawner without root copies or mounts the directories first.
-    pub(crate) fn translate(&self, plan: &LaunchPlan) -> io::Result<LaunchPlan> {
-        let mut plan = plan.clone();
+    pub(crate) fn translate(&self, plan: &mut LaunchPlan) -> io::Result<()> {
         plan.identity = PlanIdentity::Own;
         for mount in &mut plan.mounts {
             match mount {
@@ -225,7 +263,10 @@ impl Spawner {
                 | LaunchMount::Dev => {}
             }
         }
-        Ok(plan)
+        if let Some(scratch) = &mut plan.scratch {
+            self.place(&mut scratch.directory);
+        }
+        Ok(())
     }
 
     /// Makes the spawner mount a host directory for launchers, read-only and without an id mapping.

@@ -40,6 +40,9 @@ pub struct SpawnerRequestSpec<'a> {
     pub share_dir: &'a Path,
     /// Host directories to mount for launchers; empty when the caller is not root.
     pub views: Vec<ViewSource<'a>>,
+    /// An empty file and its size in bytes, in which the spawner makes a file system for the
+    /// writable files of guests; `None`: they lie on a tmpfs of each guest. Only root.
+    pub scratch: Option<(OwnedFd, u64)>,
 }
 
 /// Result of mounting one host directory for launchers.

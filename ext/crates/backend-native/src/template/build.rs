@@ -14,6 +14,7 @@ use crate::plan::{
     build_plan, environment,
 };
 use crate::reduced::GuestTree;
+use crate::scratch::ScratchStorage;
 use crate::server::Database;
 use std::fs;
 use std::path::Path;
@@ -205,6 +206,7 @@ fn install(
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("a template build runs no program of the caller"),
             identity: request.identity,
+            scratch: &ScratchStorage::of_kernel(request.state_dir.join("templates")),
             used: &std::sync::Arc::default(),
         },
     )?;

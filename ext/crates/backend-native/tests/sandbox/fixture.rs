@@ -325,6 +325,7 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("this test creates no cgroup"),
             identity: shared_identity(),
+            scratch: &wp_codebox_backend_native::ScratchStorage::of_kernel(std::env::temp_dir()),
             used: &std::sync::Arc::default(),
         },
     )

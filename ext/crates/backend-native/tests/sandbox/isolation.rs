@@ -354,6 +354,7 @@ fn launcher_that_runs_as_root_of_a_user_namespace_is_refused() {
                 ready_timeout: std::time::Duration::from_secs(20),
                 cgroup: &wp_codebox_backend_native::Cgroup::none("this test creates no cgroup"),
                 identity: shared_identity(),
+                scratch: &wp_codebox_backend_native::ScratchStorage::of_kernel(std::env::temp_dir()),
                 used: &std::sync::Arc::default(),
             },
         )

@@ -12,6 +12,7 @@
 
 mod budgets;
 mod concurrent_programs;
+mod disk_scratch;
 mod egress;
 mod execution;
 mod fixture;

@@ -105,6 +105,7 @@ fn served_with(spec: &Spec, without: &str) -> Result<Guest, LaunchError> {
             ready_timeout: Duration::from_secs(20),
             cgroup: no_group(),
             identity: shared_identity(),
+            scratch: &wp_codebox_backend_native::ScratchStorage::of_kernel(std::env::temp_dir()),
             used: &std::sync::Arc::default(),
         },
     )

@@ -581,6 +581,7 @@ fn backend(template: &Template) -> NativeBackend {
     let fixture = fixture();
     NativeBackend {
         identity: crate::fixture::shared_identity().clone(),
+        scratch: wp_codebox_backend_native::ScratchStorage::Memory,
         launcher: fixture.launcher.clone(),
         host: fixture.host.clone(),
         php: fixture.php.clone(),

@@ -5,11 +5,11 @@
 
 use super::check::{Check, Status};
 use wp_codebox_backend_native::{
-    Cause, CgroupState, Concern, KernelMemory, MINIMUM_KERNEL, OverShare, SelfTest, UserBudgets,
-    causes,
+    Cause, CgroupState, Concern, KernelMemory, OverShare, SelfTest, UserBudgets, causes,
 };
 use wp_codebox_contracts::{
-    AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, Limits,
+    AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, KERNEL_MECHANISMS, Limits,
+    MINIMUM_KERNEL,
 };
 
 /// Returns all checks that follow from the results of one self-test.
@@ -66,6 +66,16 @@ fn kernel(test: &SelfTest) -> Check {
         test.facts.kernel
     );
     if test.facts.kernel_at_least(MINIMUM_KERNEL) {
+        let missing = KERNEL_MECHANISMS
+            .iter()
+            .filter(|one| !test.facts.kernel_at_least(one.since));
+        let message = missing.fold(message, |text, one| {
+            let (major, minor) = one.since;
+            format!(
+                "{text}; without {} ({major}.{minor}): {}",
+                one.name, one.below
+            )
+        });
         return Check::new("kernel", Status::Ok, message);
     }
     Check {

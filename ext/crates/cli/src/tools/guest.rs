@@ -12,11 +12,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
     ExecCall, ExecEnd, Execution, Guest, GuestIdentity, GuestKind, HostLayout, KillCause,
-    LaunchError, LaunchOptions, NoSandbox, TOOL_LAYER, ToolPlan, ToolWork, guest_audit, tool_plan,
+    LaunchError, LaunchOptions, NoSandbox, ScratchStorage, TOOL_LAYER, ToolPlan, ToolWork,
+    guest_audit, tool_plan,
 };
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath,
-    LaunchMount, LaunchPlan, Limits, OutputStream, WasiTool,
+    LaunchMount, LaunchPlan, Limits, OutputStream, RunMode, WasiTool,
 };
 use wp_codebox_control::new_run_id;
 use wp_codebox_process_wrapper::{MountAccess, TOOL_FILES};
@@ -57,12 +58,18 @@ pub(super) fn run(
     }
     scratch.add(runner, RUNNER)?;
     let limits = limits(tool, scratch);
-    let group = group::make(state, settings.cgroup.as_deref(), &new_run_id()?, &limits);
+    let group = group::make(
+        state,
+        settings.cgroup.as_deref(),
+        (&new_run_id()?, RunMode::Attached),
+        &limits,
+    );
     let wanted = identity::Wanted {
         choice: settings.identity()?,
         ids: settings.guest_ids()?.unwrap_or_default(),
         launcher,
         share_dir: &settings.share_dir,
+        disk_bytes: limits.disk_bytes,
     };
     let identity = identity::make_without_views(state, &wanted)?;
     own_files(scratch, &identity)?;
@@ -90,6 +97,7 @@ pub(super) fn run(
         ready_timeout: READY_TIMEOUT,
         cgroup: &cgroup,
         identity: &identity,
+        scratch: &ScratchStorage::of_kernel(state.path()),
         used: &used,
     };
     let mut guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;

@@ -6,11 +6,14 @@ use super::observe::{Before, open_errno, read, wrong};
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
 use wp_codebox_contracts::{LaunchMount, LaunchPlan};
 
 const BY_VIEW: &str = "mount namespace, pivot_root, overlays, copies";
+/// First Landlock ABI version with a right to truncate files.
+const TRUNCATE: u32 = 3;
 
 /// Returns the names of the entries that the guest's root directory must have according to the
 /// plan.
@@ -36,11 +39,13 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
 }
 
 /// Checks that the root is the planned tree, is read-only and shows nothing else of the host.
-/// `bound` lists the system directories that are bind-mounted because no overlay was possible.
+/// `bound` lists the system directories that are bind-mounted because no overlay was possible,
+/// `landlock_abi` is the Landlock ABI version in force.
 pub(super) fn files(
     plan: &LaunchPlan,
     before: &Before,
     bound: &[String],
+    landlock_abi: u32,
     shortfalls: &Shortfalls,
 ) -> Result<Observation, Failure> {
     let is_host = |path: &str| {
@@ -62,7 +67,12 @@ pub(super) fn files(
     if open_errno("/.probe", OFlags::CREATE | OFlags::WRONLY).is_none() {
         return Err(wrong("/, which is writable"));
     }
-    let (mounts, writable) = mounts(plan, bound)?;
+    let (mounts, writable) = mounts(plan, bound, landlock_abi)?;
+    let truncated = match truncation_is_denied(plan)? {
+        Some(path) => path,
+        None if landlock_abi >= TRUNCATE => "no file",
+        None => return Err(wrong("the plan, which has no file to truncate")),
+    };
     let inodes = if bound.is_empty() {
         "no inode of the host except devices is mounted".to_owned()
     } else {
@@ -72,8 +82,8 @@ pub(super) fn files(
         )
     };
     let view = format!(
-        "root shows only {}; creating in it is denied; {mounts} mounts, {writable} writable, \
-         all on the run's own tmpfs or planned; {inodes}",
+        "root shows only {}; creating in it and truncating {truncated} are denied; {mounts} mounts, \
+         {writable} writable, all of the run's own files or planned; {inodes}",
         seen.into_iter().collect::<Vec<_>>().join(" ")
     );
     if shortfalls.has(Step::Landlock) {
@@ -84,6 +94,27 @@ pub(super) fn files(
         &format!("{BY_VIEW}, Landlock"),
         format!("{view}; Landlock denies a write that file modes allow"),
     ))
+}
+
+/// Tries to truncate the first planned file of the root; Landlock below ABI version 3 cannot deny
+/// that, a read-only mount does. Returns the path of the file, if
+/// there is one.
+fn truncation_is_denied(plan: &LaunchPlan) -> Result<Option<&str>, Failure> {
+    let first = plan.mounts.iter().find_map(|mount| match mount {
+        LaunchMount::File(entry) => Some(entry.target.as_str()),
+        _ => None,
+    });
+    let Some(path) = first else {
+        return Ok(None);
+    };
+    let size = rustix::fs::stat(path).at(Step::Probe, path)?.st_size;
+    let target = std::ffi::CString::new(path).map_err(|_| wrong(path))?;
+    // SAFETY: the path is a valid string for the length of the call.
+    let done = unsafe { libc::truncate(target.as_ptr(), size) };
+    match crate::mounting::last_errno() {
+        Errno::ROFS | Errno::ACCESS | Errno::PERM if done < 0 => Ok(Some(path)),
+        _ => Err(wrong(format!("{path}, which can be truncated"))),
+    }
 }
 
 /// Checks that Landlock denies writing to `/dev/urandom` but not to `/dev/null`: both nodes have
@@ -101,8 +132,13 @@ fn landlock_denies() -> Result<(), Failure> {
 /// Counts all mounts and the writable ones. A mount whose file system is not one of the guest's own
 /// (tmpfs, overlay, proc) is a bind mount of the host. It must be a planned writable mount, a device,
 /// or in a directory of `bound`; and if it is writable, it must be a planned writable mount. The root
-/// is never writable.
-fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure> {
+/// is never writable. Where Landlock cannot deny truncation, every writable mount except `/proc` must
+/// lie below a path that the plan allows to write.
+fn mounts(
+    plan: &LaunchPlan,
+    bound: &[String],
+    landlock_abi: u32,
+) -> Result<(usize, usize), Failure> {
     let planned: BTreeSet<&str> = plan
         .mounts
         .iter()
@@ -112,9 +148,21 @@ fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure
                 writable: true,
                 ..
             } => Some(target.as_str()),
+            // These lie on a host's disk if the plan names a directory for them.
+            LaunchMount::Scratch { target, .. } if plan.scratch.is_some() => Some(target.as_str()),
             _ => None,
         })
         .collect();
+    let may_be_written = |point: &str| {
+        let below = |path: &str| {
+            point
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        landlock_abi >= TRUNCATE
+            || point == "/proc"
+            || plan.writable.iter().any(|path| below(path.as_str()))
+    };
     let is_bound = |point: &str| {
         let within = |outer: &str| {
             point
@@ -140,7 +188,7 @@ fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure
             continue;
         }
         writable += 1;
-        if *point == "/" || !(private || planned.contains(point)) {
+        if *point == "/" || !(private || planned.contains(point)) || !may_be_written(point) {
             return Err(wrong(format!("{point}, which must not be writable")));
         }
     }

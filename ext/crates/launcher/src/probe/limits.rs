@@ -9,7 +9,7 @@ use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use crate::privileges::{OWN_PROCESSES, WATCHES, data_limit};
 use rustix::process::{Resource, getrlimit};
-use wp_codebox_contracts::{FIXED_LIMITS, LaunchMount, LaunchPlan, LaunchPurpose};
+use wp_codebox_contracts::{FIXED_LIMITS, LaunchMount, LaunchPlan, LaunchPurpose, ScratchSize};
 
 /// Returns the limit in force for `resource`; fails when it is above `at_most`.
 pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u64, Failure> {
@@ -91,6 +91,16 @@ pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Observation, Fa
 /// Checks the limit on all files of the guest together and the limit on one file.
 pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let file = limit_of(Resource::Fsize, plan.limits.disk_bytes, "file size")?;
+    let most = match plan.scratch.as_ref().map(|scratch| scratch.size) {
+        None => plan.limits.disk_bytes,
+        Some(ScratchSize::Limited(bytes)) => bytes,
+        Some(ScratchSize::Unlimited) => {
+            return Ok(Observation::best_effort(
+                "RLIMIT_FSIZE, polled size with a kill",
+                format!("files up to {file} bytes; they lie on a disk of the host"),
+            ));
+        }
+    };
     let mut size = None;
     let mut place = None;
     for mount in &plan.mounts {
@@ -102,7 +112,7 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
         let block = u64::try_from(stat.f_bsize).unwrap_or(0);
         let bytes = stat.f_blocks.saturating_mul(block);
         // The kernel rounds the size of a tmpfs up to whole pages.
-        if bytes == 0 || bytes > plan.limits.disk_bytes.saturating_add(active::PAGES) {
+        if bytes == 0 || bytes > most.saturating_add(active::PAGES) {
             return Err(wrong(format!(
                 "{target}, whose size {bytes} is 0 or above the limit"
             )));
@@ -123,7 +133,10 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
         evidence = format!("{evidence}; {seen}");
     }
     Ok(Observation::enforced(
-        "size of the scratch tmpfs, RLIMIT_FSIZE",
+        match plan.scratch {
+            None => "size of the scratch tmpfs, RLIMIT_FSIZE",
+            Some(_) => "size of the file system that the run's sandboxes share, RLIMIT_FSIZE",
+        },
         evidence,
     ))
 }

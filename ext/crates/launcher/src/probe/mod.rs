@@ -33,7 +33,7 @@ pub(crate) fn run(
     let mut findings = Findings::new(plan.level, shortfalls);
     findings.add(
         IsolationAxis::Files,
-        files::files(plan, before, bound, shortfalls),
+        files::files(plan, before, bound, landlock_abi, shortfalls),
     )?;
     findings.add(IsolationAxis::Processes, processes::processes())?;
     findings.add(IsolationAxis::Network, network::network(plan, before))?;

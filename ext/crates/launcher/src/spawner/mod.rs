@@ -16,6 +16,7 @@
 //! ends. If the spawner is killed, processes with the id may survive it. So a later spawner uses an
 //! unlocked id only if no process has that id.
 
+mod disk;
 mod ids;
 mod serve;
 mod store;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 use user_namespace::OWNER;
 use views::is_name;
 use wp_codebox_contracts::{
-    GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
+    GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerScratch,
 };
 
 /// Maximum number of host directories that a spawner mounts for launchers at its start.
@@ -64,7 +65,11 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     let plan: SpawnerPlan = plan::read_json(plan)?;
     check(&plan)?;
     let by_root = rustix::process::geteuid().is_root();
-    if !by_root && !plan.views.is_empty() {
+    let on_disk = match plan.scratch {
+        SpawnerScratch::Memory => 0,
+        SpawnerScratch::FileSystem(_) => 1,
+    };
+    if !by_root && plan.views.len() + on_disk > 0 {
         return Err(Failure::rule(
             Step::View,
             "the host directories to mount, which need a spawner started by root",
@@ -73,11 +78,27 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     // Makes orphans of a killed launcher children of the spawner instead of the host's init, so
     // that the spawner reaps them.
     crate::reduced::adopt_orphans()?;
-    let sources = sources(channel, plan.views.len())?;
+    let mut sources = sources(channel, plan.views.len() + on_disk)?;
     let lease = ids::take(&plan)?;
     let guest = lease.ids();
     if by_root {
-        views::prepare(&plan, sources, guest, channel)?;
+        let file = sources.split_off(plan.views.len()).pop();
+        let mounts = views::prepare(&plan, &sources, guest, channel)?;
+        let made = match (plan.scratch, file) {
+            (SpawnerScratch::FileSystem(bytes), Some(file)) => {
+                Some(disk::make(&file, bytes, guest))
+            }
+            _ => None,
+        };
+        views::attach_all(
+            &plan,
+            &mounts,
+            made.as_ref().and_then(|made| made.as_ref().ok()),
+        )?;
+        if let Some(made) = made {
+            let theirs = made.and_then(|mount| disk::for_owner(&mount, guest, plan.owner));
+            send_scratch(theirs, channel)?;
+        }
     }
     let program = rustix::fs::open(
         "/proc/self/exe",
@@ -93,7 +114,9 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
             gid: OWNER,
         },
     )?;
-    views::check_scratch(&exposed)?;
+    if plan.scratch == SpawnerScratch::Memory {
+        views::check_scratch(&exposed)?;
+    }
     let mut context = serve::SpawnerContext {
         program,
         exposed,
@@ -111,6 +134,16 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     ids::end_all_of_guest();
     drop(lease);
     served
+}
+
+/// Sends the runner its mount of the file system for the guests' files, or why there is none: the
+/// files then lie in the state directory.
+fn send_scratch(theirs: Result<OwnedFd, Failure>, channel: &Channel) -> Result<(), Failure> {
+    let reply = |subject, errno| SpawnerReply::Scratch { subject, errno };
+    match theirs {
+        Ok(mount) => channel.send_with(&reply(String::new(), 0), &[mount.as_fd()]),
+        Err(Failure { subject, errno, .. }) => channel.send(&reply(subject, errno)),
+    }
 }
 
 fn check(plan: &SpawnerPlan) -> Result<(), Failure> {

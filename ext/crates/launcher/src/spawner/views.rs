@@ -16,7 +16,7 @@ use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use rustix::thread::UnshareFlags;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use wp_codebox_contracts::{KernelIds, SpawnerPlan, SpawnerReply, ViewAccess};
+use wp_codebox_contracts::{KernelIds, SCRATCH, SpawnerPlan, SpawnerReply, ViewAccess};
 
 /// Function that clones a mount without attaching the clone, with or without the mounts below it.
 type Clone = fn(BorrowedFd<'_>) -> Result<OwnedFd, Errno>;
@@ -43,13 +43,13 @@ impl Mappings {
 /// runner. The second is not created if the host directory belongs to that owner.
 pub(super) fn prepare(
     plan: &SpawnerPlan,
-    sources: Vec<OwnedFd>,
+    sources: &[OwnedFd],
     guest: KernelIds,
     channel: &Channel,
-) -> Result<(), Failure> {
+) -> Result<Vec<Option<OwnedFd>>, Failure> {
     let mut mappings = Mappings::default();
     let mut mounts = Vec::new();
-    for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
+    for (index, (view, source)) in plan.views.iter().zip(sources).enumerate() {
         let mut uncovered = Vec::new();
         for name in &view.covered {
             if remove_leaked_covers(source, name).at(Step::View, name)? {
@@ -88,15 +88,24 @@ pub(super) fn prepare(
         channel.send_with(&reply, &fds)?;
         mounts.push(mount);
     }
-    attach_all(plan, &mounts)
+    Ok(mounts)
 }
 
-/// Attaches the mounts for launchers in a private mount namespace.
-fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
+/// Attaches the mounts for launchers, and the file system for the guests' files if there is one, in
+/// a private mount namespace.
+pub(super) fn attach_all(
+    plan: &SpawnerPlan,
+    mounts: &[Option<OwnedFd>],
+    scratch: Option<&OwnedFd>,
+) -> Result<(), Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     crate::namespaces::unshare_mounts(UnshareFlags::empty(), "mount namespace")?;
     make_place(&plan.place)?;
     let place = cover_place(&plan.place)?;
+    if let Some(scratch) = scratch {
+        let point = directory(&place, SCRATCH)?;
+        attach(scratch.as_fd(), point.as_fd()).at(Step::Scratch, SCRATCH)?;
+    }
     for (view, mount) in plan.views.iter().zip(mounts) {
         let Some(mount) = mount else { continue };
         let point = directory(&place, &view.name)?;
@@ -195,8 +204,8 @@ fn is_cover(parent: &OwnedFd, point: &OwnedFd) -> Result<bool, Errno> {
         && (size, stat.st_mode & 0o7777, stat.st_uid) == (COVER.0, COVER.1, 0))
 }
 
-/// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3): every guest's scratch
-/// file system is a tmpfs.
+/// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3), which the scratch file
+/// systems of guests are.
 pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let scratch = new_mount("tmpfs", &[("size", "4k")], &[], quiet).at(Step::View, "tmpfs")?;

@@ -1,12 +1,13 @@
 //! Cgroup of a run or a self-test, from before root is given up until its last guest is dead.
 
+use super::scope;
 use crate::cgroup_reaper::CgroupReaper;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_backend_native::{
     Cgroup, CgroupError, CgroupParents, Intent, RunCgroup, reap_cgroups,
 };
-use wp_codebox_contracts::{Limits, RunId};
+use wp_codebox_contracts::{Limits, RunId, RunMode};
 use wp_codebox_runtime::StateDir;
 
 /// Process that removes the cgroup at the end.
@@ -36,9 +37,14 @@ pub struct RunGroup {
 
 /// Removes the cgroups of dead runs, then does the same as [`make_only`]. Only root can remove the
 /// cgroups that root created.
-pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
+pub fn make(
+    state: &StateDir,
+    named: Option<&Path>,
+    run: (&RunId, RunMode),
+    limits: &Limits,
+) -> RunGroup {
     let _ = reap_cgroups(state);
-    make_only(state, named, run_id, limits)
+    make_only(state, named, run, limits)
 }
 
 /// Creates the run's cgroup with this process's current permissions. A host without cgroups is not
@@ -46,10 +52,10 @@ pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Lim
 pub(super) fn make_only(
     state: &StateDir,
     named: Option<&Path>,
-    run_id: &RunId,
+    run: (&RunId, RunMode),
     limits: &Limits,
 ) -> RunGroup {
-    match attempt(state, named, run_id, limits) {
+    match attempt(state, named, run, limits) {
         Ok(group) => group,
         Err(reason) => RunGroup {
             cgroup: Arc::new(Cgroup::none(reason)),
@@ -58,20 +64,29 @@ pub(super) fn make_only(
     }
 }
 
-fn place(named: Option<&Path>) -> Result<CgroupParents, CgroupError> {
-    match named {
+/// Returns the directories in which the cgroup is created. If this process's own cgroup belongs to
+/// systemd, asks systemd for a scope first.
+fn place(named: Option<&Path>, run: (&RunId, RunMode)) -> Result<CgroupParents, String> {
+    let own = match named {
         Some(named) => CgroupParents::named(named),
         None => CgroupParents::own(),
+    };
+    match own {
+        Err(error @ CgroupError::OfSystemd { .. }) => scope::enter(run)
+            .map_err(|why| format!("{error}, and {why}"))
+            .and_then(|()| CgroupParents::own().map_err(|e| e.to_string())),
+        own => own.map_err(|e| e.to_string()),
     }
 }
 
 fn attempt(
     state: &StateDir,
     named: Option<&Path>,
-    run_id: &RunId,
+    run: (&RunId, RunMode),
     limits: &Limits,
 ) -> Result<RunGroup, String> {
-    let place = place(named).map_err(|e| e.to_string())?;
+    let place = place(named, run)?;
+    let (run_id, _) = run;
     let directories = RunCgroup::directories(&place, run_id);
     let intent = Intent::announce(state, run_id, &directories)
         .map_err(|e| format!("the cgroup's name cannot be stored in the state directory: {e}"))?;

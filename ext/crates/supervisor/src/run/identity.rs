@@ -16,10 +16,12 @@ use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeError, scan_tree};
 use wp_codebox_backend_native::{
-    GUEST_ID, GuestIdentity, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
+    GUEST_ID, GuestIdentity, HostFacts, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource,
+    ViewState,
 };
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GuestIds, IdentityChoice, KernelIds, RunRequest, ViewAccess,
+    ErrorBody, ErrorCode, GuestIds, IdentityChoice, KernelIds, Limits, RunRequest,
+    TMPFS_USER_XATTRS, ViewAccess,
 };
 use wp_codebox_runtime::{Owner, StateDir};
 
@@ -39,17 +41,20 @@ pub struct Wanted<'a> {
     pub launcher: &'a Path,
     /// Directory of programs and files that guests read.
     pub share_dir: &'a Path,
+    /// Disk limit of each guest in bytes.
+    pub disk_bytes: u64,
 }
 
 impl<'a> Wanted<'a> {
     /// Takes the settings from the caller's run request.
-    pub(super) fn of(request: &'a RunRequest, caller: &Caller) -> Self {
+    pub(super) fn of(request: &'a RunRequest, limits: &Limits, caller: &Caller) -> Self {
         let paths = &request.paths;
         Self {
             choice: paths.identity,
             ids: caller.guest_ids(request),
             launcher: Path::new(&paths.launcher),
             share_dir: Path::new(&paths.share_dir),
+            disk_bytes: limits.disk_bytes,
         }
     }
 }
@@ -95,6 +100,10 @@ pub fn make_without_views(
     if !rustix::process::geteuid().is_root() {
         return make(state, wanted, &Caller::Trusted, &mut []);
     }
+    let scratch = match file_for_scratch(state, wanted.disk_bytes) {
+        Ok(scratch) => scratch,
+        Err(error) => return fallback(IdentityChoice::Own, &error.to_string()),
+    };
     let spawner = Spawner::start(SpawnerRequestSpec {
         launcher: wanted.launcher,
         owner: ids_of(state),
@@ -103,6 +112,7 @@ pub fn make_without_views(
         state_dir: state.path(),
         share_dir: wanted.share_dir,
         views: Vec::new(),
+        scratch,
     });
     match spawner {
         Ok((spawner, _)) => Ok(GuestIdentity::Own(Arc::new(spawner))),
@@ -142,6 +152,13 @@ fn of_user(
     wanted: &Wanted<'_>,
     mounts: &mut [&mut OpenMount],
 ) -> Result<GuestIdentity, NotOwn> {
+    if !HostFacts::running_kernel_at_least(TMPFS_USER_XATTRS) {
+        let (major, minor) = TMPFS_USER_XATTRS;
+        let why = format!(
+            "before Linux {major}.{minor} the files of a guest lie on disk, where only root can give them another owner"
+        );
+        return Err(NotOwn::Because(why));
+    }
     let owner = ids_of(state);
     let own = KernelIds {
         uid: rustix::process::geteuid().as_raw(),
@@ -163,6 +180,7 @@ fn of_user(
         state_dir: state.path(),
         share_dir: wanted.share_dir,
         views: Vec::new(),
+        scratch: None,
     })
     .map_err(|error| match error {
         SpawnerError::Exhausted { .. } => NotOwn::Exhausted(Box::new(exhausted(&error, ids))),
@@ -270,6 +288,7 @@ fn start(
         state_dir: state.path(),
         share_dir: wanted.share_dir,
         views,
+        scratch: file_for_scratch(state, wanted.disk_bytes)?,
     })?;
     let mut states = states.into_iter();
     if let Some(ViewState::Refused(errno)) = states.next() {
@@ -300,6 +319,27 @@ fn start(
         }
     }
     Ok(GuestIdentity::Own(Arc::new(spawner)))
+}
+
+/// Creates a file without a name in the state directory, in which the spawner makes the file system
+/// for the guests' files; `None` where they lie on a tmpfs. The file ends with its last descriptor.
+fn file_for_scratch(
+    state: &StateDir,
+    disk_bytes: u64,
+) -> Result<Option<(OwnedFd, u64)>, SpawnerError> {
+    if HostFacts::running_kernel_at_least(TMPFS_USER_XATTRS) {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let made = openat(state, ".", flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+        rustix::fs::ftruncate(&file, disk_bytes)?;
+        Ok(Some((file, disk_bytes)))
+    });
+    made.map_err(|errno| SpawnerError::Step {
+        step: "scratch".to_owned(),
+        subject: "a file for the guests' files in the state directory".to_owned(),
+        errno: errno.raw_os_error(),
+    })
 }
 
 fn open(path: &Path) -> Option<OwnedFd> {

@@ -56,6 +56,7 @@ mod recorder;
 mod recovery_bundle;
 mod request_document;
 mod retained_output;
+mod scope;
 mod scratch_space;
 mod secrets;
 mod service_plan;

@@ -79,10 +79,20 @@ pub(crate) fn prepare(
         Caller::Trusted => group::make,
         Caller::Other { .. } => group::make_only,
     };
-    let group = make(state, named, &request.run_id, &opened.limits);
+    let group = make(
+        state,
+        named,
+        (&request.run_id, request.mode),
+        &opened.limits,
+    );
     let rows = opened.mounts.iter_mut();
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
-    let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
+    let identity = identity::make(
+        state,
+        &Wanted::of(request, &opened.limits, caller),
+        caller,
+        &mut rows,
+    )?;
     state.become_owner().map_err(|e| e.body())?;
     let earlier = earlier(&mut opened, redactor)?;
     // The address is reserved only after the process has become the owner of the state directory,

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_agent::Parent;
 use wp_codebox_backend_native::{
-    Database, GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, ServerProgram,
-    Template, TemplateRequest, choose, ensure_template, mount_paths,
+    Database, GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, ScratchStorage,
+    ServerProgram, Template, TemplateRequest, choose, ensure_template, mount_paths,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
@@ -112,7 +112,7 @@ pub(super) fn ready<'a>(
         .collect::<Result<Vec<_>, _>>()?;
     let prepared: &Prepared = prepared;
     let earlier = earlier(prepared, &mounts, run_dir, recorder)?;
-    let backend = backend(prepared, &outer.sandbox, level, cancellation)
+    let backend = backend(prepared, run_dir, &outer.sandbox, level, cancellation)
         .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?;
     let usage = usage(prepared, run_dir, &backend, clock)?;
     let wasi = wasi(prepared, run_dir, &guest_mounts)?;
@@ -173,6 +173,7 @@ fn earlier(
 
 fn backend(
     prepared: &Prepared,
+    run_dir: &RunDir,
     sandbox: &Arc<dyn ProcessSandbox>,
     level: IsolationLevel,
     cancellation: &Arc<Cancellation>,
@@ -226,6 +227,7 @@ fn backend(
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),
         cgroup: prepared.group.cgroup(),
+        scratch: ScratchStorage::of_kernel(run_dir.scratch("guests").map_err(|e| e.body())?),
         used: Arc::default(),
     })
 }
