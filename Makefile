@@ -14,7 +14,7 @@
 #   make bench   measures and writes raw samples to tests/bench/results/
 #   make dist    the WordPress plugin: dist/wp-codebox/, dist/codebox.zip and dist/codebox-browser.zip; npm builds browser/
 #   make pot     the template of translations, from dist/wp-codebox
-#   make deb     the Debian package in dist/
+#   make deb     the Debian packages in dist/: the programs, and the extension for PHP 8.2
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
 #

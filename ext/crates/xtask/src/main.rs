@@ -71,7 +71,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ),
     (
         "dist deb",
-        "Do the same as `dist`, then build the Debian package. Use after `make build`.",
+        "Do the same as `dist`, then build the Debian packages. Use after `make build`.",
     ),
 ];
 

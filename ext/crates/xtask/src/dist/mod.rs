@@ -73,7 +73,7 @@ fn put(dist: &Path, name: &str, packed: &[u8]) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Builds the Debian package with a script that uses Debian's tools.
+/// Builds the Debian packages with a script that uses Debian's tools.
 pub fn debian(root: &Path) -> Result<(), TaskError> {
     const SCRIPT: &str = "packaging/debian/build";
     let program = root.join(SCRIPT).display().to_string();
