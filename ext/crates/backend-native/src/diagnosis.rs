@@ -11,8 +11,8 @@ use wp_codebox_contracts::{MINIMUM_KERNEL, TMPFS_USER_XATTRS};
 
 /// AppArmor profile for hosts that restrict user namespaces.
 const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
-/// Directory with settings for containers.
-const CONTAINER_SETTINGS: &str = "packaging/container/";
+/// Seccomp profile for containers.
+const CONTAINER_PROFILE: &str = "packaging/container/seccomp.json";
 
 /// Part of the isolation that a cause weakens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,20 +122,17 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
                 old_kernel(facts, &mut add);
             }
         }
-        "proc" if denied => {
-            let covered = facts.covered_proc.join(", ");
-            let message = format!(
-                "Other mounts cover parts of /proc ({covered}), so the kernel refuses a new /proc."
-            );
-            let fix = match facts.surroundings {
-                Surroundings::Container => format!("Start the container with security option systempaths=unconfined, see {CONTAINER_SETTINGS} in the source code."),
-                Surroundings::Service => "Remove ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= from the service, or run guests outside of it.".to_owned(),
-                Surroundings::Plain => "Unmount what covers parts of /proc; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=.".to_owned(),
-            };
-            add(message, fix);
-        }
+        "proc" if denied => covered_proc(facts, &mut add),
         "overlay" if !facts.kernel_at_least(MINIMUM_KERNEL) => old_kernel(facts, &mut add),
+        "propagation" | "root_mount" | "scratch" | "bind" | "overlay" | "dev" | "pivot_root"
+            if denied && facts.surroundings == Surroundings::Container =>
+        {
+            filtered(facts, "mount", "SystemCallFilter=", &mut add);
+        }
         _ => {}
+    }
+    if denied && facts.surroundings == Surroundings::Container {
+        container(facts, failed, &mut add);
     }
     if found.is_empty() {
         for hint in hints(&failed.step, failed.errno) {
@@ -146,6 +143,40 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
             ));
         }
     }
+}
+
+/// Adds the container options that a later step of building the guest needs: the guest stopped at
+/// the first one, and the operator should not have to start the container once for each option.
+fn container(facts: &HostFacts, failed: &FailedStep, add: &mut impl FnMut(String, String)) {
+    if failed.step != "proc" && !facts.covered_proc.is_empty() {
+        covered_proc(facts, add);
+    }
+    let profile = facts.apparmor.split(' ').next().unwrap_or_default();
+    if !matches!(profile, "" | "unconfined") {
+        add(
+            format!("The AppArmor profile {profile} confines the container and may deny mounts."),
+            "Start the container with the security option apparmor=unconfined, or with a profile that has `userns,` and `mount,`.".to_owned(),
+        );
+    }
+}
+
+fn covered_proc(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
+    let covered = facts.covered_proc.join(", ");
+    let message = format!(
+        "Other mounts cover parts of /proc ({covered}), so the kernel refuses a new /proc."
+    );
+    let fix = match facts.surroundings {
+        Surroundings::Container => {
+            "Start the container with the security option systempaths=unconfined (Podman: unmask=ALL)."
+        }
+        Surroundings::Service => {
+            "Remove ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= from the service, or run guests outside of it."
+        }
+        Surroundings::Plain => {
+            "Unmount what covers parts of /proc; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=."
+        }
+    };
+    add(message, fix.to_owned());
 }
 
 fn old_kernel(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
@@ -164,9 +195,8 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
         return;
     }
     let message = format!("An inherited seccomp filter may deny the system calls that {does}.");
-    let container = format!(
-        "use a seccomp profile with seccomp-additions.json from {CONTAINER_SETTINGS} of the source code"
-    );
+    let container =
+        format!("use the security option seccomp=FILE with {CONTAINER_PROFILE} of the source code");
     let service = format!("remove {directive} from the unit");
     let fix = match facts.surroundings {
         Surroundings::Container => format!("For the container {container}."),
@@ -390,7 +420,7 @@ mod tests {
         for (surroundings, filter, proc) in [
             (
                 Surroundings::Container,
-                CONTAINER_SETTINGS,
+                CONTAINER_PROFILE,
                 "systempaths=unconfined",
             ),
             (
@@ -413,6 +443,48 @@ mod tests {
                 "{covered}"
             );
         }
+    }
+
+    #[test]
+    fn all_missing_options_of_a_container_are_named_at_once() {
+        let options = [
+            "seccomp=FILE",
+            "systempaths=unconfined",
+            "apparmor=unconfined",
+        ];
+        let confined = HostFacts {
+            seccomp: "2".to_owned(),
+            apparmor: "docker-default (enforce)".to_owned(),
+            covered_proc: vec!["/proc/kcore".to_owned()],
+            surroundings: Surroundings::Container,
+            ..facts(&[])
+        };
+        let named = |facts: &HostFacts, step: &str| {
+            let text = fixes(&unbuilt(facts.clone(), step, libc::EPERM));
+            options.map(|option| text.matches(option).count())
+        };
+        assert_eq!(named(&confined, "unshare"), [1, 1, 1]);
+        assert_eq!(named(&confined, "propagation"), [1, 1, 1]);
+        // The guest reached `/proc`, so the filter allowed the calls before it.
+        assert_eq!(named(&confined, "proc"), [0, 1, 1]);
+        let set = HostFacts {
+            apparmor: "unconfined".to_owned(),
+            covered_proc: Vec::new(),
+            ..confined.clone()
+        };
+        assert_eq!(named(&set, "unshare"), [1, 0, 0]);
+        // A failure that the kernel did not refuse says nothing about the options.
+        let plan = fixes(&unbuilt(confined.clone(), "plan", 0));
+        assert!(
+            !options.iter().any(|option| plan.contains(option)),
+            "{plan}"
+        );
+        // Outside of a container, only the step that failed is reported.
+        let plain = HostFacts {
+            surroundings: Surroundings::Plain,
+            ..confined
+        };
+        assert_eq!(named(&plain, "unshare"), [1, 0, 0]);
     }
 
     #[test]

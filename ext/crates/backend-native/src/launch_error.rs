@@ -247,7 +247,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         ("unshare" | "uid_map" | "gid_map" | "setgroups", libc::EPERM | libc::EACCES) => &[
             "User namespaces are forbidden here. Debian: sysctl kernel.unprivileged_userns_clone=1.",
             "Ubuntu 24.04 or newer: load the AppArmor profile packaging/apparmor/wp-codebox-launch, which grants `userns` to the launcher alone.",
-            "In a container: use a seccomp profile with seccomp-additions.json and the security option systempaths=unconfined, see packaging/container/.",
+            "In a container: use the security options seccomp=packaging/container/seccomp.json (of the source code), systempaths=unconfined and apparmor=unconfined.",
             "In a systemd service: remove RestrictNamespaces=.",
         ],
         ("unshare", libc::EINVAL | libc::ENOSYS) => &[

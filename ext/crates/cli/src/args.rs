@@ -25,6 +25,7 @@ use super::sync::SyncArgs;
 use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use wp_codebox_contracts::IsolationLevel;
 
 /// Runs coding agents in disposable, kernel-isolated WordPress sandboxes and returns a verifiable
 /// bundle of their changes.
@@ -395,16 +396,37 @@ pub(crate) struct GcArgs {
     pub place: PlaceArgs,
 }
 
+/// Isolation level that `doctor` requires.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum RequiredLevel {
+    Full,
+    Reduced,
+}
+
+impl From<RequiredLevel> for IsolationLevel {
+    fn from(level: RequiredLevel) -> Self {
+        match level {
+            RequiredLevel::Full => Self::Full,
+            RequiredLevel::Reduced => Self::Reduced,
+        }
+    }
+}
+
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wp-codebox doctor
   sudo wp-codebox doctor --state /var/lib/wp-codebox --json
+  wp-codebox doctor --require reduced
 
-Exit status: 0 sandboxes can run, 1 they cannot run or not at the required isolation; each problem \
-is shown with its fix.")]
+Exit status: 0 a run with the required isolation level can start, 1 it cannot; each problem is shown \
+with its fix.")]
 pub(crate) struct DoctorArgs {
+    /// Isolation level that a sandbox must reach. A run needs full, unless its policy allows
+    /// reduced.
+    #[arg(long, value_name = "LEVEL", default_value = "full")]
+    pub require: RequiredLevel,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

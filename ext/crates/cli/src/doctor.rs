@@ -43,13 +43,13 @@ fn failed(id: &'static str, error: &ErrorBody) -> Check {
     }
 }
 
-/// Runs every check. Exit status 0 if sandboxes can run, else 1.
+/// Runs every check. Exit status 0 if a run with the required isolation level can start, else 1.
 pub(crate) fn main(output: &Output, args: &DoctorArgs) -> ExitCode {
     let settings = match Settings::resolve(&args.paths) {
         Ok(settings) => settings,
         Err(error) => return output.failure("doctor", &error),
     };
-    let (checks, test) = examine(&settings);
+    let (checks, test) = examine(&settings, args.require.into());
     let status = checks.iter().map(|c| c.status).max().unwrap_or(Status::Ok);
     if output.is_json() {
         output.document(&document(&checks, status, test.as_ref()));
@@ -103,7 +103,7 @@ fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value 
     value
 }
 
-fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
+fn examine(settings: &Settings, required: IsolationLevel) -> (Vec<Check>, Option<SelfTest>) {
     let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
     let opened = StateDir::open(&settings.state_dir).map_err(|e| e.body());
     let usable = opened.is_ok();
@@ -173,7 +173,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         host: &HostLayout::probe(),
         state_dir: state.path(),
     });
-    checks.extend(isolation::checks(&test));
+    checks.extend(isolation::checks(&test, required));
     // The guest uses up the kernel's per-user limits of this user only if it has this user's
     // kernel uid.
     if identity.spawner().is_none() {

@@ -12,10 +12,16 @@ use wp_codebox_contracts::{
     MINIMUM_KERNEL,
 };
 
-/// Returns all checks that follow from the results of one self-test.
-pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
+/// Returns all checks that follow from the results of one self-test. A level below `required` is an
+/// error.
+pub(super) fn checks(test: &SelfTest, required: IsolationLevel) -> Vec<Check> {
     let causes = causes(test);
-    let mut checks = vec![kernel(test), landlock(test), groups(test), sandbox(test)];
+    let mut checks = vec![
+        kernel(test),
+        landlock(test),
+        groups(test),
+        sandbox(test, required),
+    ];
     for cause in causes.iter().filter(|c| c.concern == Concern::Guest) {
         checks.push(Check {
             fix: Some(cause.fix.clone()),
@@ -152,7 +158,7 @@ fn groups(test: &SelfTest) -> Check {
     }
 }
 
-fn sandbox(test: &SelfTest) -> Check {
+fn sandbox(test: &SelfTest, required: IsolationLevel) -> Check {
     let first = test.trials.first();
     let failure = first.and_then(|trial| trial.failure.as_ref());
     let why = |error: Option<&ErrorBody>| {
@@ -168,10 +174,10 @@ fn sandbox(test: &SelfTest) -> Check {
             "a guest started and passed every probe: isolation level full",
         ),
         IsolationLevel::Reduced => Check {
-            fix: Some("fix the causes below, or accept this level: \"minimum_isolation\": \"reduced\" in the policy".to_owned()),
+            fix: Some("fix the causes below, or accept this level: \"minimum_isolation\": \"reduced\" in the policy of runs and `--require reduced` here".to_owned()),
             ..Check::new(
                 "sandbox",
-                Status::Warning,
+                if required > IsolationLevel::Reduced { Status::Error } else { Status::Warning },
                 format!("isolation level reduced only; {}", why(failure)),
             )
         },
@@ -270,7 +276,7 @@ mod tests {
     /// Without a control group, the supervisor only polls the memory use of a guest.
     #[test]
     fn doctor_lists_every_isolation_axis_and_warns_only_about_memory_without_a_control_group() {
-        let checks = checks(&test(IsolationLevel::Full, None));
+        let checks = checks(&test(IsolationLevel::Full, None), IsolationLevel::Full);
         for &axis in IsolationAxis::ALL {
             let (status, fix) = of(&checks, id(axis));
             let polled = axis == IsolationAxis::Memory;
@@ -300,10 +306,23 @@ mod tests {
 
     #[test]
     fn doctor_reports_a_failed_isolation_axis_as_error_and_other_axes_as_ok() {
-        let checks = checks(&test(IsolationLevel::None, Some(IsolationAxis::Network)));
+        let checks = checks(
+            &test(IsolationLevel::None, Some(IsolationAxis::Network)),
+            IsolationLevel::Reduced,
+        );
         assert_eq!(of(&checks, "axis-network").0, Status::Error);
         assert_eq!(of(&checks, "axis-files").0, Status::Ok);
         assert_eq!(of(&checks, "sandbox").0, Status::Error);
+    }
+
+    #[test]
+    fn level_reduced_is_an_error_where_full_is_required_and_level_none_always() {
+        let status = |level, required| of(&checks(&test(level, None), required), "sandbox").0;
+        use IsolationLevel::{Full, None as Nothing, Reduced};
+        assert_eq!(status(Full, Full), Status::Ok);
+        assert_eq!(status(Reduced, Full), Status::Error);
+        assert_eq!(status(Reduced, Reduced), Status::Warning);
+        assert_eq!(status(Nothing, Reduced), Status::Error);
     }
 
     #[test]
@@ -314,7 +333,7 @@ mod tests {
             .insert("user/max_user_namespaces".to_owned(), "0".to_owned());
         let error = ErrorBody::new(ErrorCode::IsolationUnavailable, "no guest");
         none.trials[0].failure = Some(error.with("step", "unshare").with("errno", 28));
-        let checks = checks(&none);
+        let checks = checks(&none, IsolationLevel::Full);
         let causes: Vec<_> = checks.iter().filter(|check| check.id == "cause").collect();
         assert_eq!(causes.len(), 1);
         assert!(
