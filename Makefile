@@ -67,10 +67,6 @@ pot: provision dist
 deb: provision build
 	@cargo xtask dist deb
 
-# Only `make test-all`, `make bench` and the packages need the speed of link-time optimisation, which takes minutes after each change.
-demo test cluster-demo agent-tasks env: export CARGO_PROFILE_RELEASE_LTO = off
-demo test cluster-demo agent-tasks env: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
-
 install: provision build dist
 	@tests/provision install
 
