@@ -39,7 +39,7 @@ fi
 
 [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || die "these programs are for Linux on x86_64, this is $(uname -s) on $(uname -m); build from the sources"
 ( cd "$here" && sha256sum --check --quiet --strict SHA256SUMS ) >&2 || die 'a file does not have its checksum; download and unpack the tarball again'
-said=$("$here/files/wp-codebox" --version 2>&1) || die "wp-codebox does not run on this system ($said); it needs the GNU C library 2.31 or newer"
+said=$("$here/files/wp-codebox" --version 2>&1) || die "wp-codebox does not run on this system ($(printf %s "$said" | head -n 1)); it needs the GNU C library 2.31 or newer"
 for name in wp-codebox codebox; do
 	link=$prefix/bin/$name
 	if [ -e "$link" ] || [ -L "$link" ]; then

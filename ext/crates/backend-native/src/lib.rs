@@ -28,6 +28,7 @@ mod launcher_process;
 mod launching;
 mod native;
 mod php;
+mod php_search;
 mod plan;
 mod probe_plan;
 mod process_sandbox;
@@ -58,7 +59,8 @@ pub use launch_error::LaunchError;
 pub use launched::LaunchEnd;
 pub use launching::LaunchOptions;
 pub use native::{NativeBackend, NativeSpec};
-pub use php::{PhpError, PhpExtension, PhpLayout};
+pub use php::{PhpError, PhpExtension, PhpLayout, VisibleSettings};
+pub use php_search::find_php;
 pub use plan::{
     AGENTS, BrowserPlan, GUEST_ID, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedCommits,
     PlannedComponent, PlannedComponents, PlannedGit, PlannedMount, ProgramDirectory, TOOL_LAYER,

@@ -17,13 +17,15 @@ const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
 const MYSQL: &str = "mysqli";
 /// Path prefixes allowed for PHP; the guest sees these directories read-only.
 const PREFIXES: [&str; 4] = ["/usr/", "/bin/", "/opt/", "/lib/"];
+/// Guest directory of the generated php.ini of a PHP with [`VisibleSettings`].
+pub(crate) const SETTINGS: &str = "/run/codebox/php";
 /// Format version of the cached settings.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// PHP code that prints the installation's settings, one non-empty value per line.
 const QUESTION: &str = "echo implode(\"\\n\", [PHP_VERSION, PHP_CONFIG_FILE_PATH, \
     PHP_CONFIG_FILE_SCAN_DIR, ini_get('extension_dir'), (string) php_ini_loaded_file(), \
     str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files()), \
-    strtolower(implode(',', get_loaded_extensions()))]);";
+    strtolower(implode(',', get_loaded_extensions())), PHP_ZTS]);";
 
 /// A line of php.ini that loads an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,16 @@ pub struct PhpExtension {
     pub file: String,
     /// Whether the line is `zend_extension` instead of `extension`.
     pub zend: bool,
+}
+
+/// Configuration of a PHP whose ini files lie in a directory that guests see, such as
+/// `/usr/local/etc/php` of the official container images. The guest's php.ini replaces all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisibleSettings {
+    /// Directory from which this PHP reads all ini files.
+    pub scan_directory: String,
+    /// Path of the host's php.ini; `None` if there is none.
+    pub main_file: Option<String>,
 }
 
 /// PHP command and settings of this host.
@@ -43,6 +55,9 @@ pub struct PhpLayout {
     pub version: String,
     /// Directory in which this PHP looks for php.ini.
     pub ini_directory: String,
+    /// Configuration that the guest would see; `None` if it lies outside the system directories, for
+    /// example in `/etc/php`.
+    pub visible: Option<VisibleSettings>,
     /// Directory of the extensions.
     pub extension_dir: String,
     /// Extensions that the guest's PHP loads, in load order.
@@ -56,7 +71,7 @@ pub struct PhpLayout {
 pub enum PhpError {
     /// The path does not lead to a readable file.
     #[error(
-        "PHP {path:?} does not exist or cannot be read; set wp_codebox.php_binary or --php to an installed PHP command line program"
+        "PHP {path:?} does not exist or cannot be read: install PHP 8.2 or newer with SQLite (Debian: apt-get install php-cli php-sqlite3), or name an installed PHP with --php or wp_codebox.php_binary"
     )]
     Missing {
         /// Path as given.
@@ -88,6 +103,26 @@ pub enum PhpError {
         /// Version that PHP reported.
         version: String,
     },
+    /// Guests would use the host's configuration.
+    #[error(
+        "PHP {binary} reads its configuration from {ini_directory}, which guests see, and has no directory of further ini files that a guest could replace; create {scan_directory:?}, or choose another PHP with --php or wp_codebox.php_binary"
+    )]
+    Unreplaceable {
+        /// Path of the PHP program.
+        binary: String,
+        /// Directory in which PHP looks for php.ini.
+        ini_directory: String,
+        /// Directory of further ini files as PHP reports it; empty if it has none.
+        scan_directory: String,
+    },
+    /// PHP is built with thread safety.
+    #[error(
+        "PHP {binary} is a thread-safe build (ZTS), which is not supported; choose a PHP without thread safety (NTS), such as Debian's php-cli, with --php or wp_codebox.php_binary"
+    )]
+    ThreadSafe {
+        /// Path of the PHP program.
+        binary: String,
+    },
     /// PHP has no extension for the database that the guest's WordPress shall use.
     #[error(
         "PHP {binary} has no extension {MYSQL}, which WordPress needs for the service mysql: install the package {package} (Debian: apt-get install {package}), or choose another PHP with --php"
@@ -108,7 +143,9 @@ impl PhpError {
             Self::Missing { .. }
             | Self::Outside { .. }
             | Self::Silent { .. }
-            | Self::TooOld { .. } => ErrorCode::ConfigInvalid,
+            | Self::TooOld { .. }
+            | Self::Unreplaceable { .. }
+            | Self::ThreadSafe { .. } => ErrorCode::ConfigInvalid,
             Self::NoMysql { .. } => ErrorCode::SandboxStartFailed,
         }
     }
@@ -150,7 +187,7 @@ impl PhpLayout {
         fs::metadata(&binary).map_err(missing)?;
         let text = binary
             .to_str()
-            .filter(|text| PREFIXES.iter().any(|prefix| text.starts_with(prefix)))
+            .filter(|_| readable_in_guests(&binary))
             .ok_or_else(|| PhpError::Outside {
                 path: binary.clone(),
             })?;
@@ -187,6 +224,14 @@ impl PhpLayout {
         })
     }
 
+    /// Returns the guest's directory of the generated php.ini.
+    pub(crate) fn guest_ini_directory(&self) -> &str {
+        match self.visible {
+            Some(_) => SETTINGS,
+            None => &self.ini_directory,
+        }
+    }
+
     /// Returns the directory below `/opt` that must be mounted for this PHP, for example
     /// `/opt/php83`; `None` if PHP lies in a system directory.
     #[must_use]
@@ -195,6 +240,16 @@ impl PhpLayout {
         let first = rest.split('/').next().filter(|first| !first.is_empty())?;
         (first != "codebox").then(|| format!("/opt/{first}"))
     }
+}
+
+/// Returns whether guests see the file at a path without symbolic links.
+pub(crate) fn readable_in_guests(real: &Path) -> bool {
+    PREFIXES.iter().any(|prefix| real.starts_with(prefix))
+}
+
+/// Returns whether guests can use a version of PHP.
+pub(crate) fn supported(version: (u32, u32)) -> bool {
+    version >= (8, 2)
 }
 
 fn cache_name(binary: &str) -> String {
@@ -276,6 +331,12 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
     if !recent(&version) {
         return Err(PhpError::TooOld { version });
     }
+    if next()? != "0" {
+        return Err(PhpError::ThreadSafe {
+            binary: text.to_owned(),
+        });
+    }
+    let visible = visible_settings(text, &ini_directory, &scan_path, &main_ini)?;
     let ini_paths: Vec<String> = std::iter::once(main_ini.as_str())
         .chain(scanned.split(','))
         .filter(|path| !path.is_empty())
@@ -290,6 +351,7 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
         binary: text.to_owned(),
         version,
         ini_directory,
+        visible,
         extension_dir,
         extensions,
         loaded,
@@ -297,10 +359,34 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
     Ok((layout, scan_path, ini_paths))
 }
 
+/// Returns the configuration that guests see, or `None` if they see none of it.
+fn visible_settings(
+    binary: &str,
+    ini_directory: &str,
+    scan_directory: &str,
+    main_file: &str,
+) -> Result<Option<VisibleSettings>, PhpError> {
+    if !readable_in_guests(Path::new(ini_directory)) {
+        return Ok(None);
+    }
+    let scan = Path::new(scan_directory);
+    if !scan.is_dir() || !readable_in_guests(scan) {
+        return Err(PhpError::Unreplaceable {
+            binary: binary.to_owned(),
+            ini_directory: ini_directory.to_owned(),
+            scan_directory: scan_directory.to_owned(),
+        });
+    }
+    Ok(Some(VisibleSettings {
+        scan_directory: scan_directory.to_owned(),
+        main_file: readable_in_guests(Path::new(main_file)).then(|| main_file.to_owned()),
+    }))
+}
+
 fn recent(version: &str) -> bool {
     let mut parts = version.split('.').map(str::parse::<u32>);
     match (parts.next(), parts.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (8, 2),
+        (Some(Ok(major)), Some(Ok(minor))) => supported((major, minor)),
         _ => false,
     }
 }
@@ -343,6 +429,15 @@ fn extension_lines(text: &str) -> Vec<PhpExtension> {
 mod tests {
     use super::*;
 
+    /// Writes an executable script with another process: while this one had it open for writing, a
+    /// child of another test could keep it open, and the kernel would not execute it (ETXTBSY).
+    fn script(path: &Path, text: &str) {
+        let write = "printf %s \"$1\" >\"$2\" && chmod 0755 \"$2\"";
+        let mut shell = Command::new("/bin/sh");
+        let status = shell.args(["-c", write, "sh", text]).arg(path).status();
+        assert!(status.unwrap().success());
+    }
+
     #[test]
     fn php_extensions_keep_their_order_and_exclude_wp_codebox_and_debuggers() {
         let text = "; extension=no\nextension=pdo.so\n zend_extension = \"opcache.so\" ; x\n\
@@ -363,6 +458,53 @@ mod tests {
     }
 
     #[test]
+    fn configuration_that_guests_see_must_have_a_directory_that_a_guest_can_replace() {
+        let of =
+            |ini: &str, scan: &str, main: &str| visible_settings("/usr/bin/php", ini, scan, main);
+        assert_eq!(of("/etc/php/8.2/cli", "", "").unwrap(), None);
+        let visible = of("/usr/share", "/usr/share/doc", "/usr/share/php.ini").unwrap();
+        assert_eq!(
+            visible,
+            Some(VisibleSettings {
+                scan_directory: "/usr/share/doc".to_owned(),
+                main_file: Some("/usr/share/php.ini".to_owned()),
+            })
+        );
+        let without = of("/usr/share", "/usr/share/doc", "").unwrap();
+        assert_eq!(without.unwrap().main_file, None);
+        for scan in ["", "/usr/share/no-such-directory", "/etc"] {
+            let error = of("/usr/local/lib", scan, "").unwrap_err();
+            assert_eq!(error.code(), ErrorCode::ConfigInvalid, "{scan}");
+            assert!(error.to_string().contains("/usr/local/lib"), "{error}");
+        }
+    }
+
+    #[test]
+    fn thread_safe_php_is_refused_by_name() {
+        // No thread-safe PHP is at hand: a script prints what one prints.
+        let state = tempfile::tempdir().unwrap();
+        let program = state.path().join("php");
+        for (zts, refused) in [("0", false), ("1", true)] {
+            let answer = ["8.4.1", "/etc/php", "", "/usr/lib/php", "", "", "core", zts].join("\\n");
+            script(&program, &format!("#!/bin/sh\nprintf '{answer}'\n"));
+            let asked = ask(&program, "/usr/bin/php-zts");
+            match asked {
+                Ok(_) => assert!(!refused),
+                Err(error) => {
+                    assert!(
+                        refused && matches!(error, PhpError::ThreadSafe { .. }),
+                        "{error}"
+                    );
+                    assert!(
+                        error.to_string().contains("thread-safe build (ZTS)"),
+                        "{error}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn php_below_8_2_is_too_old() {
         assert!(recent("8.2.36") && recent("8.4.0RC1") && recent("9.0.0"));
         assert!(!recent("8.1.30") && !recent("7.4") && !recent(""));
@@ -374,6 +516,7 @@ mod tests {
             binary: "/usr/bin/php8.3".to_owned(),
             version: "8.3.12".to_owned(),
             ini_directory: String::new(),
+            visible: None,
             extension_dir: String::new(),
             extensions: Vec::new(),
             loaded: vec!["core".to_owned(), "mysqlnd".to_owned()],

@@ -24,7 +24,7 @@ pub use settings::{AGENTS, GuestEgress, WASI_TOOLS, egress_environment, environm
 pub use tool::{TOOL_LAYER, ToolPlan, ToolWork, tool_plan};
 
 use crate::host::{HiddenPath, HostLayout};
-use crate::php::PhpLayout;
+use crate::php::{PhpLayout, SETTINGS};
 use crate::server::{DATABASE_RUN, Database};
 use crate::template::Template;
 use builder::{Builder, path};
@@ -273,10 +273,27 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     if let GuestEgress::Terminate { authority_pem } = spec.egress {
         builder.file(EGRESS_AUTHORITY, authority_pem.as_str())?;
     }
-    builder.file(
-        &format!("{}/php.ini", spec.php.ini_directory),
+    php_settings(
+        builder,
+        spec.php,
         php_ini(spec.php) + &egress_ini(spec.egress),
     )
+}
+
+/// Adds the guest's php.ini. Where PHP looks for its configuration in a directory that the guest
+/// sees, the guest's directory covers that of the host's ini files, and an empty file its php.ini.
+fn php_settings(builder: &mut Builder, php: &PhpLayout, text: String) -> Result<(), PlanError> {
+    builder.file(&format!("{}/php.ini", php.guest_ini_directory()), text)?;
+    let Some(visible) = &php.visible else {
+        return Ok(());
+    };
+    builder.cover(&visible.scan_directory, SETTINGS)?;
+    if let Some(main_file) = &visible.main_file {
+        let empty = format!("{SETTINGS}/empty.ini");
+        builder.file(&empty, "")?;
+        builder.cover(main_file, &empty)?;
+    }
+    Ok(())
 }
 
 /// Returns whether a mount is read-only and lies inside a component, of which it replaces a part.
@@ -333,11 +350,7 @@ fn hide<'a>(
         };
         let target = path(hidden)?;
         if bound.iter().any(|bound| bound.contains(&target)) {
-            builder.mounts.push(LaunchMount::Bind {
-                source: BindSource::Guest { path: path(cover)? },
-                target,
-                writable: false,
-            });
+            builder.cover(hidden, cover)?;
         }
     }
     Ok(())

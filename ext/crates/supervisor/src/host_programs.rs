@@ -16,8 +16,8 @@ pub struct HostPrograms {
     pub launcher: PathBuf,
     /// Directory of guest programs, WP-CLI and agent presets.
     pub share_dir: PathBuf,
-    /// PHP programs that a request may choose, besides those of the distribution
-    /// (`/usr/bin/php` and `/usr/bin/phpN.M`).
+    /// PHP programs that a request may choose, besides those of the system (`php` and `phpN.M` in
+    /// `/usr/bin` and `/usr/local/bin`).
     pub php: Vec<PathBuf>,
     /// Browser program; `None`: one of the system's standard paths.
     pub browser: Option<PathBuf>,
@@ -119,11 +119,15 @@ impl HostPrograms {
     }
 }
 
-/// Returns whether a path is `/usr/bin/php`, or `/usr/bin/php` and a version such as `8.2`. Only
-/// root installs programs there.
+/// Returns whether a path is `php`, or `php` and a version such as `8.2`, in `/usr/bin` or
+/// `/usr/local/bin`. Only root installs programs there, and the supervisor starts PHP only after it
+/// has become the caller.
 fn is_system_php(path: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    path.strip_prefix("/usr/bin/php").is_some_and(|version| {
+    let name = path
+        .strip_prefix("/usr/bin/php")
+        .or_else(|| path.strip_prefix("/usr/local/bin/php"));
+    name.is_some_and(|version| {
         version.is_empty()
             || version
                 .split_once('.')
@@ -246,7 +250,10 @@ mod tests {
             ("/usr/bin/php8.2/../../../srv/php", false),
             ("/usr/bin/phpunit", false),
             ("/usr/bin/../bin/php8.2", false),
-            ("/usr/local/bin/php8.2", false),
+            ("/usr/local/bin/php", true),
+            ("/usr/local/bin/php8.2", true),
+            ("/usr/local/bin/phpunit", false),
+            ("/usr/local/sbin/php", false),
         ] {
             assert_eq!(service().offers_php(path), offered, "{path}");
         }

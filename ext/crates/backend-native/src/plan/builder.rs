@@ -54,6 +54,15 @@ impl Builder {
         });
         Ok(())
     }
+    /// Adds a step that shows the guest's path `cover` at `target`, read-only.
+    pub(super) fn cover(&mut self, target: &str, cover: &str) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Bind {
+            source: BindSource::Guest { path: path(cover)? },
+            target: path(target)?,
+            writable: false,
+        });
+        Ok(())
+    }
     pub(super) fn bind(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
         self.bind_from(HostSource::of(source), target)
     }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::host::{SystemEntry, SystemEntryKind};
-use crate::php::PhpExtension;
+use crate::php::{PhpExtension, VisibleSettings};
 use wp_codebox_contracts::ErrorCode;
 
 fn host() -> HostLayout {
@@ -33,6 +33,7 @@ fn php(binary: &str) -> PhpLayout {
         binary: binary.to_owned(),
         version: "8.2.1".to_owned(),
         ini_directory: "/etc/php/8.2/cli".to_owned(),
+        visible: None,
         extension_dir: "/usr/lib/php/20220829".to_owned(),
         extensions: vec![
             PhpExtension {
@@ -175,7 +176,11 @@ fn plan(mounts: &[PlannedMount]) -> LaunchPlan {
 
 /// Returns one line per step of the plan, without file contents.
 fn lines(plan: &LaunchPlan) -> Vec<String> {
-    plan.mounts
+    shown(&plan.mounts)
+}
+
+fn shown(mounts: &[LaunchMount]) -> Vec<String> {
+    mounts
         .iter()
         .map(|mount| match mount {
             LaunchMount::Directory { target } => format!("dir {target}"),
@@ -524,6 +529,35 @@ fn only_php_below_opt_needs_an_extra_mount_and_only_of_its_own_directory() {
     );
     assert_eq!(php("/opt/codebox/php").extra_root(), None);
     assert_eq!(php("/usr/bin/php8.2").extra_root(), None);
+}
+
+#[test]
+fn php_ini_replaces_the_hosts_configuration_where_guests_see_it() {
+    let plan = |main_file: Option<&str>| {
+        let mut php = php("/usr/local/bin/php");
+        php.ini_directory = "/usr/local/etc/php".to_owned();
+        php.visible = Some(VisibleSettings {
+            scan_directory: "/usr/local/etc/php/conf.d".to_owned(),
+            main_file: main_file.map(str::to_owned),
+        });
+        let mut builder = Builder::default();
+        php_settings(&mut builder, &php, "memory_limit=-1\n".to_owned()).unwrap();
+        shown(&builder.mounts)
+    };
+    let replaced = [
+        "file /run/codebox/php/php.ini 444",
+        "bind ro guest:/run/codebox/php /usr/local/etc/php/conf.d",
+    ];
+    assert_eq!(plan(None), replaced);
+    let with_main = plan(Some("/usr/local/etc/php/php.ini"));
+    assert_eq!(with_main[..2], replaced);
+    assert_eq!(
+        with_main[2..],
+        [
+            "file /run/codebox/php/empty.ini 444",
+            "bind ro guest:/run/codebox/php/empty.ini /usr/local/etc/php/php.ini",
+        ]
+    );
 }
 
 #[test]

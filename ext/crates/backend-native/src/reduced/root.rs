@@ -117,7 +117,7 @@ impl GuestRoot {
         let scanned: Vec<_> = scanned.split(':').filter(|part| !part.is_empty()).collect();
         for (name, value) in [
             ("CODEBOX_ROOT", self.as_str().to_owned()),
-            ("PHPRC", self.below(&php.ini_directory)),
+            ("PHPRC", self.below(php.guest_ini_directory())),
             ("PHP_INI_SCAN_DIR", scanned.join(":")),
         ] {
             env.insert(name.to_owned(), value);
@@ -207,6 +207,7 @@ mod tests {
             binary: "/usr/bin/php8.2".to_owned(),
             version: "8.2.1".to_owned(),
             ini_directory: "/etc/php/8.2/cli".to_owned(),
+            visible: None,
             extension_dir: "/usr/lib/php/20220829".to_owned(),
             extensions: Vec::new(),
             loaded: Vec::new(),

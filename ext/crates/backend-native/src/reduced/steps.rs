@@ -5,6 +5,7 @@
 //! tree's root, permission to read a host path without copying it, or nothing.
 
 use super::root::GuestRoot;
+use crate::php::SETTINGS;
 use crate::plan::{OPCACHE, WP_CLI};
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan};
 
@@ -94,6 +95,11 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
             path: below(target),
             to: root.path(to),
         }),
+        // PHPRC and PHP_INI_SCAN_DIR keep PHP from the configuration that these steps cover.
+        LaunchMount::Bind {
+            source: BindSource::Guest { path },
+            ..
+        } if path.as_str().starts_with(SETTINGS) => None,
         LaunchMount::Bind {
             source: BindSource::Guest { path },
             target,
@@ -248,6 +254,13 @@ mod tests {
                 },
                 target: guest("/wordpress/wp-content/plugins/a"),
                 writable: true,
+            },
+            LaunchMount::Bind {
+                source: BindSource::Guest {
+                    path: guest(SETTINGS),
+                },
+                target: guest("/usr/local/etc/php/conf.d"),
+                writable: false,
             },
         ];
         let root = GuestRoot::new("/r").unwrap();

@@ -23,6 +23,7 @@ use clap::Args;
 use file::ConfigFile;
 use source::{Chosen, Origin, Setting, chosen};
 use std::path::{Path, PathBuf};
+use wp_codebox_backend_native::find_php;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
 use wp_codebox_recipe::WpFallback;
 
@@ -86,7 +87,8 @@ pub(crate) struct PathArgs {
     /// /usr/bin/chromium-headless-shell, else /usr/bin/chromium]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub browser: Option<PathBuf>,
-    /// PHP program for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
+    /// PHP program for the guest. [default: $WP_CODEBOX_PHP, else the newest php or phpX.Y on the
+    /// PATH, in /usr/bin and in /usr/local/bin]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub php: Option<PathBuf>,
 }
@@ -205,7 +207,17 @@ impl Settings {
                 Some((path.canonicalize().unwrap_or(path), origin))
             }),
             path(&args.launcher, Setting::Launcher, &|| pick("", &launcher)),
-            path(&args.php, Setting::Php, &|| default("/usr/bin/php")),
+            path(&args.php, Setting::Php, &|| {
+                let path = std::env::var_os("PATH");
+                let found = find_php(path.as_deref());
+                let origin = Origin::Found(
+                    "it is the newest on the PATH, in /usr/bin and in /usr/local/bin".to_owned(),
+                );
+                // Errors name this path when there is no PHP.
+                found
+                    .map(|php| (php, origin))
+                    .or_else(|| default("/usr/bin/php"))
+            }),
             path(&args.cgroup, Setting::Cgroup, &|| None),
             text(&args.identity, Setting::Identity),
             text(&args.guest_ids, Setting::GuestIds),

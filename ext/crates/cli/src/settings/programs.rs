@@ -16,8 +16,8 @@ pub(crate) struct ProgramArgs {
     /// Share directory.
     #[arg(long)]
     pub share: Option<PathBuf>,
-    /// PHP program that callers may choose besides /usr/bin/php and /usr/bin/phpN.M; may be
-    /// repeated.
+    /// PHP program that callers may choose besides php and phpN.M in /usr/bin and /usr/local/bin;
+    /// may be repeated.
     #[arg(long)]
     pub php: Vec<PathBuf>,
     /// Browser program.
