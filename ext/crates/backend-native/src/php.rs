@@ -331,7 +331,8 @@ fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), Ph
     if !recent(&version) {
         return Err(PhpError::TooOld { version });
     }
-    if next()? != "0" {
+    // PHP_ZTS is 0 or 1 up to PHP 8.3, and false or true, printed as an empty text or 1, in PHP 8.4.
+    if next()? == "1" {
         return Err(PhpError::ThreadSafe {
             binary: text.to_owned(),
         });
@@ -484,7 +485,7 @@ mod tests {
         // No thread-safe PHP is at hand: a script prints what one prints.
         let state = tempfile::tempdir().unwrap();
         let program = state.path().join("php");
-        for (zts, refused) in [("0", false), ("1", true)] {
+        for (zts, refused) in [("0", false), ("", false), ("1", true)] {
             let answer = ["8.4.1", "/etc/php", "", "/usr/lib/php", "", "", "core", zts].join("\\n");
             script(&program, &format!("#!/bin/sh\nprintf '{answer}'\n"));
             let asked = ask(&program, "/usr/bin/php-zts");
