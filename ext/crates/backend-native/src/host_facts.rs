@@ -273,6 +273,7 @@ fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::MINIMUM_KERNEL;
 
     const MOUNTS: &str = "\
 20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw

@@ -4,6 +4,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{StateVersionError, check_state_version, write_state_version};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
@@ -132,7 +133,8 @@ pub struct StateDir {
 
 impl StateDir {
     /// Opens the state directory and checks its owner and mode. If it is missing, a process that is
-    /// not root creates it. Root does not, because it would have to guess the owner.
+    /// not root creates it, with its parents: a new user has no ~/.local/state. Root does not, because
+    /// it would have to guess the owner.
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
         let current = rustix::process::geteuid();
         let missing = |source| StateDirError::Missing {
@@ -142,7 +144,11 @@ impl StateDir {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = match rustix::fs::open(path, flags, Mode::empty()) {
             Err(rustix::io::Errno::NOENT) if !current.is_root() => {
-                rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).map_err(missing)?;
+                std::fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(path)
+                    .map_err(|error| missing(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
                 rustix::fs::open(path, flags, Mode::empty()).map_err(missing)?
             }
             opened => opened.map_err(missing)?,
