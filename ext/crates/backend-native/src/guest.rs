@@ -39,7 +39,7 @@ pub struct Guest {
     pub(crate) death: Option<GuestDeath>,
     /// Polls the size of the guest's files if they lie on a disk of the host; ends with the guest.
     _disk: Option<DiskWatch>,
-    pub(crate) scratch: Option<ScratchDirectory>,
+    scratch: Option<ScratchDirectory>,
     report: IsolationReport,
     audit: SandboxAudit,
     watcher: Option<JoinHandle<()>>,
@@ -162,6 +162,15 @@ impl Guest {
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.layers.get(&index).map(AsFd::as_fd)
+    }
+
+    /// Returns the descriptors of all layers, by the index of their mount. Their directories stay
+    /// when the guest is dropped.
+    pub(crate) fn take_layers(&mut self) -> BTreeMap<u32, OwnedFd> {
+        if let Some(scratch) = &mut self.scratch {
+            scratch.keep_layers();
+        }
+        std::mem::take(&mut self.layers)
     }
 
     /// Returns the sockets on which the egress bridge (the runner's proxy to the network) accepts

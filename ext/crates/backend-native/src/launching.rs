@@ -97,7 +97,8 @@ pub(crate) fn start(
     let (unix, packets) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let (lifetime, their_lifetime) =
         socketpair(unix, packets, SocketFlags::CLOEXEC, None).map_err(errno("socket pair"))?;
-    let mut scratch = ScratchDirectory::make(options, plan).map_err(host("scratch directory"))?;
+    let mut scratch = ScratchDirectory::make(options.scratch, options.identity, plan)
+        .map_err(host("scratch directory"))?;
     let mut plan = plan.clone();
     plan.scratch = scratch.as_ref().map(ScratchDirectory::planned);
     if let Some(spawner) = options.identity.spawner() {

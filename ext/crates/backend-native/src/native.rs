@@ -81,8 +81,7 @@ pub struct NativeSpec {
     pub limits: Limits,
     /// How the guest may reach the network.
     pub egress: GuestEgress,
-    /// Required isolation level: `full`; `reduced` only where the host forbids `full` and the
-    /// caller allows `reduced`.
+    /// Required isolation level: `full`, or `reduced` if the caller allows it.
     pub level: IsolationLevel,
     /// Host directory that the launch creates for the tree of a guest at level `reduced`, so it
     /// must not exist. Unused at `full`.
@@ -395,12 +394,7 @@ impl Runtime for NativeRuntime {
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {
-            View::Private => {
-                if let Some(scratch) = &mut self.guest.scratch {
-                    scratch.keep_layers();
-                }
-                CapturedMounts::Layers(std::mem::take(&mut self.guest.layers))
-            }
+            View::Private => CapturedMounts::Layers(self.guest.take_layers()),
             View::Host(tree) => CapturedMounts::Trees(tree.into_layers()),
         };
         Destroyed {

@@ -6,8 +6,7 @@
 //! else below the run's own directory, where the runner can only poll their size.
 
 use crate::host_facts::HostFacts;
-use crate::launching::LaunchOptions;
-use crate::spawner::SpawnerStorage;
+use crate::spawner::{GuestIdentity, SpawnerStorage};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use std::collections::BTreeSet;
@@ -72,8 +71,12 @@ enum Kept {
 impl ScratchDirectory {
     /// Creates the directory for a guest; `None` if the guest needs none. The file system of the
     /// spawner is used if the guest's whole disk limit fits on it.
-    pub(crate) fn make(options: &LaunchOptions<'_>, plan: &LaunchPlan) -> io::Result<Option<Self>> {
-        let ScratchStorage::Disk(path) = options.scratch else {
+    pub(crate) fn make(
+        storage: &ScratchStorage,
+        identity: &GuestIdentity,
+        plan: &LaunchPlan,
+    ) -> io::Result<Option<Self>> {
+        let ScratchStorage::Disk(path) = storage else {
             return Ok(None);
         };
         if plan.level != IsolationLevel::Full {
@@ -88,8 +91,7 @@ impl ScratchDirectory {
                 reason.to_owned(),
             ))
         };
-        let (parent, path, size, reason) = match options.identity.spawner().map(|one| one.scratch())
-        {
+        let (parent, path, size, reason) = match identity.spawner().map(|one| one.scratch()) {
             Some(SpawnerStorage::FileSystem { mount, path, bytes })
                 if *bytes >= plan.limits.disk_bytes =>
             {
