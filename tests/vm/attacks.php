@@ -3,9 +3,10 @@
  * Tries what a sandbox must prevent and prints one line for each attempt: its name and `done` or
  * `denied`. Outside of a sandbox, as root, every attempt succeeds: that is the control.
  *
- * php attacks.php HOST_FILE HOST_PORT HOST_PID
+ * php attacks.php HOST_PORT HOST_PID
  *
- * HOST_FILE: a secret file of the host. HOST_PORT: a TCP port on the host's 127.0.0.1. HOST_PID: a
+ * The secret file of the host is no argument, because files of a command line are put into the
+ * sandbox. HOST_PORT: a TCP port on the host's 127.0.0.1. HOST_PID: a
  * process of the host that may be signalled.
  *
  * @package WPCodebox
@@ -13,7 +14,7 @@
 
 declare(strict_types=1);
 
-[, $host_file, $host_port, $host_pid] = $argv;
+[, $host_port, $host_pid] = $argv;
 
 /**
  * Runs a command line and returns whether it ended with 0.
@@ -39,7 +40,7 @@ function truncate( string $path ): bool {
 }
 
 $attempts = array(
-	'read a secret file of the host'       => fn(): bool => false !== @file_get_contents( $host_file ),
+	'read a secret file of the host'       => fn(): bool => false !== @file_get_contents( '/srv/secret' ),
 	'read the password hashes'             => fn(): bool => str_contains( (string) @file_get_contents( '/etc/shadow' ), ':' ),
 	'write a system file'                  => fn(): bool => rewrite( '/usr/bin/env' ),
 	'truncate a system file'               => fn(): bool => truncate( '/usr/bin/env' ),
