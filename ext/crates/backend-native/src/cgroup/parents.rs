@@ -150,8 +150,17 @@ pub(super) fn is_cgroup(directory: impl AsFd) -> bool {
     })
 }
 
-/// Returns whether systemd has marked a cgroup as delegated.
+/// Returns whether systemd has delegated a cgroup: the manager of a user does not mark it, so the
+/// names of this project's own units count as well.
 fn delegated(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let scope = name.starts_with("wp-codebox-run_") && name.ends_with(".scope");
+    let service = name.starts_with("wp-codebox@") && name.ends_with(".service");
+    scope || service || is_marked(path)
+}
+
+/// Returns whether a cgroup has one of the attributes [`DELEGATED`].
+fn is_marked(path: &Path) -> bool {
     DELEGATED.iter().any(|name| {
         let mut value = [0_u8; 2];
         let read = rustix::fs::getxattr(path, *name, &mut value);
@@ -288,6 +297,23 @@ mod tests {
         assert_eq!(own(service), [delegated]);
         let other = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}/x").into());
         assert_eq!(own(&format!("{service}/x")), [other]);
+    }
+
+    #[test]
+    fn only_units_of_this_project_count_as_delegated_without_a_mark_of_systemd() {
+        let app = "/none/user.slice/user-1000.slice/user@1000.service/app.slice";
+        for (name, is) in [
+            (
+                "wp-codebox-run_0123456789abcdef0123456789abcdef.scope",
+                true,
+            ),
+            ("wp-codebox@4-77-1000.service", true),
+            ("wp-codebox-serve.service", false),
+            ("session-2.scope", false),
+            ("php8.2-fpm.service", false),
+        ] {
+            assert_eq!(delegated(&Path::new(app).join(name)), is, "{name}");
+        }
     }
 
     #[test]

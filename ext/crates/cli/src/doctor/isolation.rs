@@ -240,8 +240,10 @@ mod tests {
             requested: IsolationLevel::Full.requested(axis),
             enforced: if wrong == Some(axis) || level == IsolationLevel::None && wrong.is_none() {
                 Enforcement::NotEnforced
+            } else if axis == IsolationAxis::Memory {
+                Enforcement::BestEffort
             } else {
-                IsolationLevel::Full.least(axis)
+                IsolationLevel::Full.requested(axis)
             },
             by: "x".to_owned(),
             evidence: "y".to_owned(),
