@@ -9,8 +9,6 @@ pub type KernelVersion = (u32, u32);
 pub const MINIMUM_KERNEL: KernelVersion = (6, 1);
 /// First kernel whose tmpfs stores user xattrs, which the upper directory of an overlay needs.
 pub const TMPFS_USER_XATTRS: KernelVersion = (6, 6);
-/// First kernel with idmapped mounts of a tmpfs.
-pub const IDMAPPED_TMPFS: KernelVersion = (6, 3);
 /// First kernel with version 3 of the Landlock ABI.
 pub const LANDLOCK_TRUNCATE: KernelVersion = (6, 2);
 
@@ -34,14 +32,9 @@ pub const KERNEL_MECHANISMS: &[KernelMechanism] = &[
         below: "read-only mounts alone deny it; each guest tries to truncate a file before it starts",
     },
     KernelMechanism {
-        name: "idmapped mounts of a tmpfs",
-        since: IDMAPPED_TMPFS,
-        below: "without root a guest has the kernel uid of the user who started it: identity is best-effort",
-    },
-    KernelMechanism {
         name: "user xattrs on a tmpfs",
         since: TMPFS_USER_XATTRS,
-        below: "changed files lie on disk: as root in a file system of the size of the disk limit on a loop device, otherwise in the state directory, where the runner polls their size: disk is best-effort",
+        below: "changed files lie on disk: as root in a file system of the size of the disk limit on a loop device, otherwise in the state directory, where the runner polls their size: disk is best-effort, and so is identity, because only root can give files on disk another owner",
     },
     KernelMechanism {
         name: "Landlock restriction of ioctl on devices (ABI 5)",

@@ -85,8 +85,8 @@ pub use ids::{
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use json_input::{WholeNumbers, json_number, parse_json};
 pub use kernel::{
-    IDMAPPED_TMPFS, KERNEL_MECHANISMS, KernelMechanism, KernelVersion, LANDLOCK_TRUNCATE,
-    MINIMUM_KERNEL, TMPFS_USER_XATTRS,
+    KERNEL_MECHANISMS, KernelMechanism, KernelVersion, LANDLOCK_TRUNCATE, MINIMUM_KERNEL,
+    TMPFS_USER_XATTRS,
 };
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
