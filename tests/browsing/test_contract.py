@@ -30,7 +30,7 @@ GROUP = f'<!-- wp:group -->\n<div class="wp-block-group">{VALID}</div>\n<!-- /wp
 
 
 def acts(*steps):
-    return [ELEMENTS, "capture=none", "step-timeout=30s", *SLOW, "steps-json=" + json.dumps(list(steps))]
+    return [ELEMENTS, "capture=none", "step-timeout=60s", *SLOW, "steps-json=" + json.dumps(list(steps))]
 
 
 def passed(document, count):
@@ -213,8 +213,8 @@ ROWS = {
     "other observation": (ACTIONS, acts({"kind": "assertObservation", "observation": "consoleTotal", "max": 0}), 1, failed("consoleTotal", "it is 1")),
     "disabled": (ACTIONS, acts({"kind": "expect", "selector": "#first", "state": "enabled", "timeout": "2s"}), 1, failed("enabled")),
     "scenario": ("wordpress.browser-scenario", ["scenario-json=" + json.dumps({"name": "sized", "url": f"{PAGES}/elements.html", "viewport": {"width": 500, "height": 400}, "capture": [
-        "console", "websocket", "performance", "memory", "dom-snapshot", "steps"], "steps": [{"kind": "evaluate", "expression": "innerWidth", "assert": 500}]}), *SLOW], 0, captures),
-    "file": (ACTIONS, [ELEMENTS, "steps-json=@steps.json", "capture=none", *SLOW], 0, counted(1)),
+        "console", "websocket", "performance", "memory", "dom-snapshot", "steps"], "steps": [{"kind": "evaluate", "expression": "innerWidth", "assert": 500}]}), "step-timeout=60s", *SLOW], 0, captures),
+    "file": (ACTIONS, [ELEMENTS, "steps-json=@steps.json", "capture=none", "step-timeout=60s", *SLOW], 0, counted(1)),
     # Values of other arguments.
     "profiles": (PROBE, [ELEMENTS, "profiles=desktop-chrome,mobile-chrome", "script=innerWidth", "capture=screenshot", "assert=exists:#box", *SLOW], 0, profiles),
     "environment": (PROBE, [ELEMENTS, "device=Pixel 5", "capture=none", "script=innerWidth", "observe=#box,role=button,#none", "network-policy=record", "preview-mode=local", *SLOW], 0,
@@ -246,7 +246,7 @@ ROWS = {
         {"kind": "press", "key": "Enter"},
         {"kind": "type", "text": "Typed by keys"},
     ])], 0, typed),
-    "no block": (EDIT, ["wait-timeout=120s", *SLOW, 'steps-json=[{"kind":"insertBlock","name":"nobody/knows"}]'], 1, failed("no block type nobody/knows")),
+    "no block": (EDIT, ["wait-timeout=120s", "step-timeout=60s", *SLOW, 'steps-json=[{"kind":"insertBlock","name":"nobody/knows"}]'], 1, failed("no block type nobody/knows")),
     "invalid": (VALIDATE, ["content=" + GROUP + INVALID + UNKNOWN, "validation-provider=mine", "wait-timeout=120s"], 0,
                 validated(("core/group", True), ("core/paragraph", True), ("core/paragraph", False), ("nobody/knows", False), provider="mine")),
     "from a file": (VALIDATE, ["content-file=blocks.html", "wait-timeout=120s"], 0, validated(("core/paragraph", False))),

@@ -179,7 +179,7 @@ BROWSER = [
     step("browser-page-load", {"path": "/"}),
     step("browser-probe", {"url": "/"}),
     step("capture-html", {"url": "/"}),
-    step("browser-actions", {"url": "/", "steps-json": [{"kind": "navigate", "url": "/"}]}),
+    step("browser-actions", {"url": "/", "step-timeout": "60s", "steps-json": [{"kind": "navigate", "url": "/"}]}),
 ]
 
 GROUPS = [Group("documents", SITE, fixture=SLUG), Group("browser documents", BROWSER, fixture=SLUG)]

@@ -28,11 +28,12 @@ impl Session<'_, '_> {
         let started = Instant::now();
         let editor = CommandCall {
             command: ACTIONS.to_owned(),
-            // This command has no argument for the timeout, so the timeout is longer than the
-            // default.
+            // This command has no arguments for timeouts, and its steps wait for no condition of
+            // the page: the timeouts are longer than the defaults.
             args: vec![
                 format!("steps-json={}", block.steps()),
                 "wait-timeout=120s".to_owned(),
+                "step-timeout=120s".to_owned(),
             ],
         };
         let inner = self.browser_command(&editor, bounds)?;
