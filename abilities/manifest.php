@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '7051922bb594ce20764babd9fefb769be4c4b1486bd9984211c9c9249dccb415',
+	'contract_digest' => '474df5377bdfbf3ed25b4ad1477cb32ee1fa6296aed899f4576d2a595c08bc04',
 ];

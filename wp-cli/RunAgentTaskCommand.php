@@ -71,8 +71,7 @@ final class RunAgentTaskCommand extends Command {
 	 * installed plugins or directories, each required and activated; or a JSON list of component contracts.
 	 *
 	 * [--provider-plugin-paths=<paths>]
-	 * : Plugins that add a model provider to WordPress's AI client: directories or slugs of installed
-	 * plugins.
+	 * : Plugins that add a model provider to WordPress's AI client: directories or plugin slugs.
 	 *
 	 * [--agent-bundles=<bundles>]
 	 * : Agent bundles that a component imports before the work starts: JSON files, or a JSON list of objects
@@ -102,8 +101,7 @@ final class RunAgentTaskCommand extends Command {
 	 * : Model limits as a JSON object: turns, input_tokens, output_tokens, cost_usd.
 	 *
 	 * [--allowed-tools=<tools>]
-	 * : Tools that the agent may use, e.g. workspace.read,workspace.edit. Default: every tool that acts
-	 * inside the sandbox.
+	 * : Tools that the agent may use, e.g. workspace.read,workspace.edit. Default: all that act in the sandbox.
 	 *
 	 * [--sandbox-tool-policy=<json>]
 	 * : Allowed tools as a policy object, wp-codebox/sandbox-tool-policy/v1.
@@ -112,8 +110,7 @@ final class RunAgentTaskCommand extends Command {
 	 * : Sandbox tools and abilities of this site in one object, wp-codebox/tool-bridge/v1.
 	 *
 	 * [--parent-tool-bridge=<json>]
-	 * : Abilities of this site that the agent may call, as the user of --user:
-	 * {"allowed_tools":["plugin/ability"]}.
+	 * : Abilities of this site that the agent may call, as --user: {"allowed_tools":["plugin/ability"]}.
 	 *
 	 * [--inherit=<json>]
 	 * : Connectors that the task inherits from this site: {"connectors":["openai"]}.
@@ -144,6 +141,9 @@ final class RunAgentTaskCommand extends Command {
 	 *
 	 * [--processes=<number>]
 	 * : Maximum number of processes alive at once.
+	 *
+	 * [--cpus=<number>]
+	 * : Processors that all processes together may use, e.g. 1.5. The host must be able to enforce it.
 	 *
 	 * [--output-limit=<size>]
 	 * : Output stored per program, e.g. 8M.

@@ -23,7 +23,7 @@ final class TaskFlags {
 	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'placement', 'sandbox-session-id', 'session-id' ];
 
 	/** Flags that the help of the commands explains. Any other flag is taken as the input field with that public name. */
-	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'output-limit', 'find-renames', 'placement', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
+	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'cpus', 'output-limit', 'find-renames', 'placement', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
 
 	private const LIMITS = [
 		'memory'       => 'memory_bytes',
@@ -209,6 +209,13 @@ final class TaskFlags {
 				throw Failure::invalid_input( Sentence::of( __( '--processes=%s is not a number.', 'codebox' ), (string) $flags['processes'] ) );
 			}
 			$limits['processes'] = (int) $flags['processes'];
+		}
+		if ( isset( $flags['cpus'] ) ) {
+			if ( 1 !== preg_match( '/^[0-9]{1,4}(\.[0-9]{1,3})?$/D', (string) $flags['cpus'] ) ) {
+				/* translators: %s: value as given. */
+				throw Failure::invalid_input( Sentence::of( __( '--cpus=%s is not a number of processors such as 1.5.', 'codebox' ), (string) $flags['cpus'] ) );
+			}
+			$limits['cpu_milli'] = (int) round( 1000 * (float) $flags['cpus'] );
 		}
 		return $limits;
 	}

@@ -99,7 +99,7 @@ pub(crate) enum ConfigError {
     NotACount { name: String, most: u32 },
     /// An entry of a list is not a limit of a run with its highest value.
     #[error(
-        "{name} must be a list of LIMIT:NUMBER, separated by spaces or commas, with the limits wall_clock_ms, processes, memory_bytes, disk_bytes and output_bytes; set it in php.ini"
+        "{name} must be a list of LIMIT:NUMBER, separated by spaces or commas, with the limits wall_clock_ms, processes, memory_bytes, disk_bytes, output_bytes and cpu_milli; set it in php.ini"
     )]
     NotLimits { name: String },
     /// An entry of a list has no valid host, or lacks the name of the key that the list requires.
@@ -278,6 +278,7 @@ impl Settings {
                     "memory_bytes" => &mut bounds.memory_bytes,
                     "disk_bytes" => &mut bounds.disk_bytes,
                     "output_bytes" => &mut bounds.output_bytes,
+                    "cpu_milli" => &mut bounds.cpu_milli,
                     _ => return None,
                 };
                 *member = Some(number.parse().ok().filter(|number| *number > 0)?);

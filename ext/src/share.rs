@@ -18,6 +18,7 @@ pub(crate) const DEFAULT_CEILINGS: LimitsRequest = LimitsRequest {
     memory_bytes: Some(2 * GIB),
     disk_bytes: Some(2 * GIB),
     output_bytes: None,
+    cpu_milli: None,
 };
 
 /// Returns the share of the requester of a task. Refuses limits above their ceilings, and lowers the
@@ -112,7 +113,7 @@ impl Field {
 }
 
 /// Returns every limit with its ceiling: the lower one of the host site's and the operator's.
-fn fields(chosen: &LimitsRequest, bounds: &LimitsRequest) -> [Field; 5] {
+fn fields(chosen: &LimitsRequest, bounds: &LimitsRequest) -> [Field; 6] {
     let default = Limits::default();
     let row = |name, label, member: fn(&mut LimitsRequest) -> &mut Option<u64>, default| {
         let of = |limits: &LimitsRequest| *member(&mut limits.clone());
@@ -157,6 +158,13 @@ fn fields(chosen: &LimitsRequest, bounds: &LimitsRequest) -> [Field; 5] {
             "Output kept per program (MiB)",
             |limits| &mut limits.output_bytes,
             default.output_bytes,
+        ),
+        // A run that asks for no CPU limit may use every processor.
+        row(
+            "cpu_milli",
+            "cpu_milli",
+            |limits| &mut limits.cpu_milli,
+            default.cpu_milli.unwrap_or(u64::MAX),
         ),
     ]
 }

@@ -79,6 +79,29 @@ def test_run_has_a_memory_and_a_pids_cgroup_whose_path_the_guest_does_not_see_an
     must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
 
 
+# Two processes that need a second of CPU time together.
+BUSY = "php -n -r 'do { $u = getrusage(); } while ($u[\"ru_utime.tv_sec\"] === 0 && $u[\"ru_utime.tv_usec\"] + $u[\"ru_stime.tv_usec\"] < 500000);' & "
+
+
+def test_cpu_limit_holds_for_all_processes_together_and_a_run_without_a_cgroup_refuses_it(bench):
+    require_memory_cgroup(bench)
+    script = f"{BUSY * 2} wait; echo x > x.txt"
+    answer = bench.agent(script, "--cpus", "0.25").expect(0)
+    cpu, cost = axis(answer, "cpu"), answer.result["cost"]
+    must(cpu["enforced"] == "enforced" and "25000 microseconds" in cpu["evidence"], json.dumps(cpu))
+    took = cost["wall_ms"]
+    must(took > 3000 and cost["group"]["throttled_ms"] > 2000, f"{took} ms, {cost}")
+    must(cost["group"]["memory_peak_bytes"] > 1 << 20, json.dumps(cost))
+    # Control: without the limit nothing is held back.
+    answer = bench.agent(script).expect(0)
+    must(axis(answer, "cpu")["enforced"] == "best-effort" and answer.result["cost"]["group"]["throttled_ms"] == 0, str(answer))
+    # A limit that nothing would keep is refused, with both ways out.
+    refused = bench.agent("echo x > x.txt", "--cpus", "0.25", "--cgroup", "/nonexistent").expect(125, "wp_codebox_isolation_unavailable")
+    must("axis cpu must be enforced but is best-effort" in str(refused) and "omit limits.cpu_milli (--cpus)" in str(refused), str(refused))
+    bench.agent("echo x > x.txt", "--cgroup", "/nonexistent").expect(0)
+    bench.agent("echo x > x.txt", "--cpus", "many").expect(1, "wp_codebox_input_invalid")
+
+
 def test_cgroup_limit_stops_memory_growth_between_two_polls(bench):
     require_memory_cgroup(bench)
     # Each process stays within its own limit; together they exceed the cgroup limit between two polls.

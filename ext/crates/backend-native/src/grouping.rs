@@ -5,10 +5,10 @@
 //! around the launcher may have forked before it was moved; its descendants are then moved one by
 //! one. Nothing in the guest forks before the runner requests it.
 
-use crate::cgroup::{Cgroup, Meter, RunCgroup};
+use crate::cgroup::{Cgroup, Evidence, Meter, RunCgroup};
 use crate::processes::tree;
 use std::io;
-use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport};
+use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport, Limits};
 
 /// Moves the process `pid`, a launcher or the process wrapper around it, into the run's cgroup.
 pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
@@ -23,13 +23,17 @@ pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
 /// then polls `/proc`, and the report gives the reason.
 pub(crate) fn confirm(
     cgroup: &Cgroup,
-    launcher: i32,
-    pid1: i32,
+    (launcher, pid1): (i32, i32),
+    limits: &Limits,
     report: &mut IsolationReport,
 ) -> Option<Meter> {
     let group = match cgroup {
         Cgroup::None { reason } => {
-            missing(report, &format!("no writable memory cgroup: {reason}"));
+            missing(
+                report,
+                &format!("no writable memory cgroup: {reason}"),
+                limits,
+            );
             return None;
         }
         Cgroup::Group(group) => group,
@@ -40,11 +44,15 @@ pub(crate) fn confirm(
             let _ = group.join(pid);
         }
     }
-    let Some((limit, pids)) = group.evidence().filter(|_| group.holds(pid1)) else {
-        missing(report, "the guest's pid 1 is not in the cgroup of the run");
+    let Some(evidence) = group.evidence().filter(|_| group.holds(pid1)) else {
+        missing(
+            report,
+            "the guest's pid 1 is not in the cgroup of the run",
+            limits,
+        );
         return None;
     };
-    enforced(report, group, &limit, pids);
+    enforced(report, group, &evidence);
     Some(group.meter())
 }
 
@@ -52,30 +60,47 @@ fn axis(report: &mut IsolationReport, axis: IsolationAxis) -> Option<&mut AxisRe
     report.axes.iter_mut().find(|row| row.axis == axis)
 }
 
-fn missing(report: &mut IsolationReport, why: &str) {
+fn missing(report: &mut IsolationReport, why: &str, limits: &Limits) {
+    let without = |row: &mut AxisReport| row.evidence = format!("{}; {why}", row.evidence);
     if let Some(memory) = axis(report, IsolationAxis::Memory) {
-        memory.evidence = format!("{}; {why}", memory.evidence);
+        without(memory);
+    }
+    if limits.cpu_milli.is_some()
+        && let Some(cpu) = axis(report, IsolationAxis::Cpu)
+    {
+        without(cpu);
     }
 }
 
-fn enforced(report: &mut IsolationReport, group: &RunCgroup, limit: &str, pids: Option<u64>) {
+fn enforced(report: &mut IsolationReport, group: &RunCgroup, evidence: &Evidence) {
     if let Some(memory) = axis(report, IsolationAxis::Memory) {
         memory.enforced = Enforcement::Enforced;
         memory.by = format!("memory cgroup of the run, {}", memory.by);
         memory.evidence = format!(
-            "{limit}, read back; the kernel lists pid 1 as a member; {}",
-            memory.evidence
+            "{}, read back; the kernel lists pid 1 as a member; {}",
+            evidence.memory, memory.evidence
         );
     }
-    let Some(pids) = pids else {
-        return;
-    };
-    if let Some(row) = axis(report, IsolationAxis::Pids) {
+    if let Some(pids) = evidence.pids
+        && let Some(row) = axis(report, IsolationAxis::Pids)
+    {
         row.by = format!("{}, pids cgroup of the run", row.by);
         row.evidence = format!(
             "{}; pids.max {pids} in cgroup {}",
             row.evidence,
             group.kind()
         );
+    }
+    let Some(row) = axis(report, IsolationAxis::Cpu) else {
+        return;
+    };
+    match &evidence.cpu {
+        None => {}
+        Some(Ok(limit)) => {
+            row.enforced = Enforcement::Enforced;
+            row.by = format!("CPU limit of the cgroup of the run, {}", row.by);
+            row.evidence = limit.clone();
+        }
+        Some(Err(why)) => row.evidence = format!("{}; {why}", row.evidence),
     }
 }

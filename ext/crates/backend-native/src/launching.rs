@@ -177,7 +177,12 @@ pub(crate) fn start(
     if let Some(scratch) = &scratch {
         scratch.explain(&mut report);
     }
-    let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
+    let meter = grouping::confirm(
+        options.cgroup,
+        (process.pid(), pid),
+        &plan.limits,
+        &mut report,
+    );
     if let Err(detail) = identified(options.identity, pid, &mut report) {
         process.kill();
         let _ = process.wait();

@@ -43,6 +43,7 @@ pub const SELF_TEST_LIMITS: Limits = Limits {
     memory_bytes: 256 * MIB,
     disk_bytes: 16 * MIB,
     output_bytes: MIB,
+    cpu_milli: Some(1000),
 };
 
 /// Input of a self-test.

@@ -15,6 +15,7 @@ pub const BROWSER_LIMITS: Limits = Limits {
     memory_bytes: 1536 * MIB,
     disk_bytes: 256 * MIB,
     output_bytes: MIB,
+    cpu_milli: None,
 };
 
 /// Switch for the proxy: the address of the egress bridge in every guest that has network access.

@@ -200,6 +200,23 @@ mod tests {
         assert_eq!(asked.memory_bytes, Some(2 << 30));
         assert_eq!(asked.disk_bytes, Some(768 << 20));
         assert_eq!(asked.wall_clock_ms, plain.wall_clock_ms);
+        for (given, milli) in [("2", 2000), ("1.5", 1500), ("0.05", 50), (".25", 250)] {
+            let asked = limits(&["--cpus", given]).unwrap();
+            assert_eq!(asked.cpu_milli, Some(milli), "{given}");
+        }
+        for given in [
+            "",
+            ".",
+            "0",
+            "0.01",
+            "1.2345",
+            "1e3",
+            "all",
+            "99999999999999999999",
+        ] {
+            let refused = limits(&["--cpus", given]).unwrap_err();
+            assert!(refused.message.starts_with("--cpus"), "{}", refused.message);
+        }
         let refused = limits(&["--disk", "much"]).unwrap_err();
         assert_eq!(refused.code, ErrorCode::LimitInvalid);
         assert!(refused.message.starts_with("--disk"), "{}", refused.message);

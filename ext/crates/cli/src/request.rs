@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, PresetAgent, RunPaths, RunRequest,
-    SiteId, TaskSpec, parse_json,
+    Agent, AgentCommand, CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, PresetAgent, RunPaths,
+    RunRequest, SiteId, TaskSpec, parse_json,
 };
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::command_words;
@@ -23,17 +23,38 @@ pub(crate) struct SizeArgs {
     /// Disk space that the guest may write: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub disk: Option<String>,
+    /// Processors that all processes together may use, e.g. 1.5; needs a control group.
+    #[arg(long, value_name = "NUMBER")]
+    pub cpus: Option<String>,
 }
 
 impl SizeArgs {
-    /// Returns a request with these two limits; all other limits have their default.
+    /// Returns a request with these limits; all other limits have their default.
     pub(crate) fn limits(&self) -> Result<LimitsRequest, ErrorBody> {
         Ok(LimitsRequest {
             memory_bytes: size("--memory", self.memory.as_deref())?,
             disk_bytes: size("--disk", self.disk.as_deref())?,
+            cpu_milli: self.cpus.as_deref().map(cpu_milli).transpose()?,
             ..LimitsRequest::default()
         })
     }
+}
+
+/// Converts a number of processors with at most three decimals to thousandths.
+fn cpu_milli(given: &str) -> Result<u64, ErrorBody> {
+    let (whole, part) = given.split_once('.').unwrap_or((given, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let read = || {
+        let fits = digits(whole) && digits(part) && part.len() <= 3 && !given.is_empty();
+        let milli = format!("0{whole}{part:0<3}").parse::<u64>().ok();
+        milli.filter(|milli| fits && (CPU_MILLI.0..=CPU_MILLI.1).contains(milli))
+    };
+    read().ok_or_else(|| {
+        let (least, most) = (CPU_MILLI.0, CPU_MILLI.1 / 1000);
+        input(format!(
+            "--cpus must be a number of processors from 0.{least:03} to {most}, e.g. 1.5, not {given:?}"
+        ))
+    })
 }
 
 pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {

@@ -248,8 +248,12 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
             used.turns, used.input_tokens, used.output_tokens
         ));
     }
+    let throttled = cost.group.and_then(|group| group.throttled_ms);
+    let throttled = throttled
+        .filter(|ms| *ms > 0)
+        .map_or_else(String::new, |ms| format!(", {ms} ms held back by --cpus"));
     output.note(&format!(
-        "isolation {}, {} ms wall, {} ms CPU, {} MiB peak",
+        "isolation {}, {} ms wall, {} ms CPU{throttled}, {} MiB peak",
         result.isolation.level.as_str(),
         cost.wall_ms,
         cost.cpu_ms,

@@ -88,7 +88,7 @@ pub use kernel::{
     KERNEL_MECHANISMS, KernelMechanism, KernelVersion, LANDLOCK_TRUNCATE, MINIMUM_KERNEL,
     TMPFS_USER_XATTRS,
 };
-pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
+pub use limits::{CPU_MILLI, FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
     CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,
     LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE,
@@ -132,9 +132,9 @@ pub use route::{
     Placement, Route, RouteConstraints, RoutePolicy, RouteRequest, RouteStrategy, SandboxNeeds,
 };
 pub use run::{
-    CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, ModelUsage, OuterSandbox, OuterSandboxKind,
-    OuterSandboxNeed, RunArtifacts, RunMode, RunPaths, RunResult, SITE_ORIGIN, SandboxAudit,
-    SecretBinding, TestCounts, check_results,
+    CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, GroupUse, ModelUsage, OuterSandbox,
+    OuterSandboxKind, OuterSandboxNeed, RunArtifacts, RunMode, RunPaths, RunResult, SITE_ORIGIN,
+    SandboxAudit, SecretBinding, TestCounts, check_results,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RecordedCancellation,

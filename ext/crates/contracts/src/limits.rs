@@ -18,6 +18,9 @@ pub struct LimitsRequest {
     pub disk_bytes: Option<u64>,
     /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: Option<u64>,
+    /// Maximum CPU time of all processes together per elapsed time, in thousandths of a processor:
+    /// 1500 is one processor and a half. Absent: no limit.
+    pub cpu_milli: Option<u64>,
 }
 
 /// Resource limits in force for a run.
@@ -34,7 +37,14 @@ pub struct Limits {
     pub disk_bytes: u64,
     /// Maximum captured output of one execution, stdout and stderr together, in bytes.
     pub output_bytes: u64,
+    /// Maximum CPU time of all processes together per elapsed time, in thousandths of a processor;
+    /// absent: no limit. A host without a CPU controller for the run's cgroup refuses the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_milli: Option<u64>,
 }
+
+/// Smallest and largest value of the limit `cpu_milli`.
+pub const CPU_MILLI: (u64, u64) = (50, 1_024_000);
 
 /// Limits that no run can change. The kernel counts these resources per host user: guests that
 /// share the kernel uid of the state directory's owner must stay far below that user's own
@@ -89,6 +99,7 @@ impl Default for Limits {
             memory_bytes: 1024 * MIB,
             disk_bytes: 512 * MIB,
             output_bytes: 8 * MIB,
+            cpu_milli: None,
         }
     }
 }
@@ -137,6 +148,10 @@ impl LimitsRequest {
                 1024,
                 256 * MIB,
             )?,
+            cpu_milli: match self.cpu_milli {
+                None => None,
+                given => Some(pick("cpu_milli", given, 0, CPU_MILLI.0, CPU_MILLI.1)?),
+            },
         })
     }
 }

@@ -262,7 +262,7 @@ request_fields! {
         [bundle, slug, on_conflict, owner_id, token_env, import_principal] Data, "";
     }
     LimitsRequest {
-        [wall_clock_ms, processes, memory_bytes, disk_bytes, output_bytes] Data, "numbers";
+        [wall_clock_ms, processes, memory_bytes, disk_bytes, output_bytes, cpu_milli] Data, "numbers";
     }
     Service {
         [id, kind, outputs] Data, "a kind selects a server program of the system by a fixed list of paths";

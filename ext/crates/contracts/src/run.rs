@@ -165,9 +165,33 @@ pub struct Cost {
     pub cpu_ms: u64,
     /// Largest resident memory of all guest processes together in repeated measurements, in bytes.
     pub peak_memory_bytes: u64,
+    /// What the kernel counted for the cgroup of the run; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupUse>,
     /// Model usage of the built-in agent loop; absent if it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUsage>,
+}
+
+/// Counters of a run's cgroup, which all its sandboxes share. A counter that the kernel does not
+/// have is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupUse {
+    /// Largest memory in bytes, written files and caches included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_peak_bytes: Option<u64>,
+    /// Time in milliseconds during which the CPU limit held back at least one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_ms: Option<u64>,
+    /// Time in milliseconds during which at least one process waited for a processor (PSI, `some`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_wait_ms: Option<u64>,
+    /// Time in milliseconds during which at least one process waited for memory (PSI, `some`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_wait_ms: Option<u64>,
+    /// Time in milliseconds during which at least one process waited for a disk (PSI, `some`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_wait_ms: Option<u64>,
 }
 
 /// Model responses and tokens that the built-in agent loop used, and their cost.

@@ -137,6 +137,7 @@ pub(crate) const LIMITS: &[Member] = &[
     member("memory_bytes", Shape::Count),
     member("disk_bytes", Shape::Count),
     member("output_bytes", Shape::Count),
+    member("cpu_milli", Shape::Count),
 ];
 pub(crate) const SHARE: &[Member] = &[
     member("runs", Shape::Count),

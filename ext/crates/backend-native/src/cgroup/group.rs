@@ -1,7 +1,7 @@
 //! The cgroup of one run: creation, limits, membership, counters and removal.
 
 use super::intent::{PREFIX, remove_cgroups};
-use super::meter::Meter;
+use super::meter::{self, Meter};
 use super::parents::{CgroupError, CgroupParents, Hierarchy, membership, vacate};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -9,12 +9,29 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wp_codebox_contracts::{Limits, RunId};
+use wp_codebox_contracts::{GroupUse, Limits, RunId};
 
 /// Number of processes and threads that `pids.max` of the cgroup permits in addition to the guest's
 /// programs. Launcher, pid 1 and process wrapper need fewer. A generous value does no harm, because
 /// RLIMIT_NPROC limits the programs exactly.
 const OWN_PROCESSES: u64 = 64;
+
+/// Period of the CPU limit in microseconds, the kernel's default.
+const PERIOD: u64 = 100_000;
+/// CPU weight of a run, half of the default: where processors are short, a web server or another
+/// service beside it gets twice the time.
+const WEIGHT: (&str, &str) = ("50", "512");
+
+/// What the kernel reports of a cgroup's limits: clauses for the isolation report.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    /// The memory limit.
+    pub memory: String,
+    /// The limit on processes, if one was set.
+    pub pids: Option<u64>,
+    /// The limit of CPU time, or why it is not in force; `None` if the run has none.
+    pub cpu: Option<Result<String, &'static str>>,
+}
 
 /// Cgroup of one run, with one directory per cgroup hierarchy.
 #[derive(Debug)]
@@ -32,6 +49,8 @@ pub struct RunCgroup {
     /// that are charged to the cgroup.
     reclaim: Option<Arc<OwnedFd>>,
     pids: Option<u64>,
+    /// Limit of CPU time per [`PERIOD`] in microseconds.
+    quota: Option<u64>,
 }
 
 /// Minimum and maximum of the TCP buffer limit in bytes. The limit is an eighth of `memory_bytes`,
@@ -65,6 +84,7 @@ impl RunCgroup {
             tcp: None,
             reclaim: None,
             pids: None,
+            quota: limits.cpu_milli.map(|milli| milli * PERIOD / 1000),
         };
         let tcp = (limits.memory_bytes / 8).clamp(TCP.0, TCP.1) / 4096 * 4096;
         let pids = limits.processes.saturating_add(OWN_PROCESSES);
@@ -101,6 +121,11 @@ impl RunCgroup {
                 if set("pids.max", &count).is_ok() {
                     self.pids = Some(pids);
                 }
+                // Whether the CPU limit is in force is read back later.
+                let _ = set("cpu.weight", WEIGHT.0);
+                if let Some(quota) = self.quota {
+                    let _ = set("cpu.max", &format!("{quota} {PERIOD}"));
+                }
                 set("memory.max", &limit).map(|()| Hierarchy::Unified(path.clone()))
             }
             Hierarchy::Memory(_) => {
@@ -125,7 +150,17 @@ impl RunCgroup {
                 self.pids = Some(pids);
                 Hierarchy::Pids(path.clone())
             }),
-            Hierarchy::Cpuacct(_) => Ok(Hierarchy::Cpuacct(path.clone())),
+            Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => {
+                let _ = set("cpu.shares", WEIGHT.1);
+                if let Some(quota) = self.quota {
+                    let _ = set("cpu.cfs_period_us", &PERIOD.to_string());
+                    let _ = set("cpu.cfs_quota_us", &quota.to_string());
+                }
+                Ok(match parent {
+                    Hierarchy::Cpu(_) => Hierarchy::Cpu(path.clone()),
+                    _ => Hierarchy::Cpuacct(path.clone()),
+                })
+            }
         };
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let ready = limited
@@ -182,9 +217,8 @@ impl RunCgroup {
         })
     }
 
-    /// Returns a clause for the isolation report with the memory limit that the kernel reports, and
-    /// the limit on processes if one was set. Returns `None` when the memory limit cannot be read.
-    pub(crate) fn evidence(&self) -> Option<(String, Option<u64>)> {
+    /// Returns the limits that the kernel reports; `None` when the memory limit cannot be read.
+    pub(crate) fn evidence(&self) -> Option<Evidence> {
         let group = self.groups.first()?;
         let shown = shown_limit(group, self.tcp)?;
         let version = self.kind();
@@ -193,12 +227,26 @@ impl RunCgroup {
             (None, "version 1") => ", TCP buffers not included".to_owned(),
             (None, _) => String::new(),
         };
-        Some((
-            format!(
+        Some(Evidence {
+            memory: format!(
                 "memory cgroup ({version}) limited to {shown} bytes, written files included{tcp}"
             ),
-            self.pids,
-        ))
+            pids: self.pids,
+            cpu: self.quota.map(|quota| self.cpu_evidence(quota)),
+        })
+    }
+
+    fn cpu_evidence(&self, quota: u64) -> Result<String, &'static str> {
+        let shown = self.groups.iter().find_map(shown_quota);
+        match shown {
+            Some((shown, period)) if shown.checked_mul(PERIOD) == quota.checked_mul(period) => {
+                Ok(format!(
+                    "{shown} microseconds of CPU time in each {period}, read back from the cgroup of the run"
+                ))
+            }
+            Some(_) => Err("the kernel did not apply the CPU limit to the cgroup of the run"),
+            None => Err("the cgroup of the run has no CPU controller that could limit it"),
+        }
     }
 
     /// Returns the cgroup version of the memory hierarchy: `version 1` or `version 2`.
@@ -207,6 +255,11 @@ impl RunCgroup {
             Some(Hierarchy::Unified(_)) => "version 2",
             _ => "version 1",
         }
+    }
+
+    /// Returns the counters of the whole run that its result reports.
+    pub(crate) fn used(&self) -> GroupUse {
+        meter::used(&self.groups)
     }
 
     /// Returns a meter of this cgroup that counts OOM kills and CPU time from now on.
@@ -283,7 +336,25 @@ fn shown_limit(group: &Hierarchy, tcp: Option<u64>) -> Option<u64> {
             };
             shown.checked_add(apart)
         }
-        Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => None,
+    }
+}
+
+/// Returns the limit of CPU time that the kernel reports, and its period, both in microseconds.
+/// `None` without a CPU controller or a limit.
+fn shown_quota(group: &Hierarchy) -> Option<(u64, u64)> {
+    let read = |path: &Path, name: &str| fs::read_to_string(path.join(name)).ok();
+    match group {
+        Hierarchy::Unified(path) => {
+            let text = read(path, "cpu.max")?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            Some((quota.parse().ok()?, period.parse().ok()?))
+        }
+        Hierarchy::Cpuacct(path) | Hierarchy::Cpu(path) => {
+            let number = |name| read(path, name)?.trim().parse().ok();
+            Some((number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?))
+        }
+        Hierarchy::Memory(_) | Hierarchy::Pids(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@ use rustix::fd::OwnedFd;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use wp_codebox_contracts::GroupUse;
 
 /// Reads counters of a cgroup. OOM kills and CPU time are those since the creation of the meter;
 /// memory values are current totals.
@@ -40,7 +41,7 @@ impl Meter {
             Hierarchy::Unified(path) => field(&path.join("memory.stat"), "anon"),
             Hierarchy::Memory(path) => field(&path.join("memory.stat"), "total_rss")
                 .or_else(|| field(&path.join("memory.stat"), "rss")),
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => None,
         })
     }
 
@@ -50,7 +51,7 @@ impl Meter {
             Hierarchy::Unified(path) => field(&path.join("memory.stat"), "shmem"),
             Hierarchy::Memory(path) => field(&path.join("memory.stat"), "total_shmem")
                 .or_else(|| field(&path.join("memory.stat"), "shmem")),
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => None,
         })
     }
 
@@ -71,7 +72,7 @@ impl Meter {
                 let tcp = number(&path.join("memory.kmem.tcp.usage_in_bytes"));
                 Some(kernel.saturating_add(tcp.unwrap_or(0)))
             }
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => None,
         })
     }
 
@@ -97,7 +98,10 @@ impl Meter {
                 let tcp = number(&path.join("memory.kmem.tcp.max_usage_in_bytes"));
                 Some(kernel.saturating_add(tcp.unwrap_or(0)))
             }
-            Hierarchy::Unified(_) | Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+            Hierarchy::Unified(_)
+            | Hierarchy::Pids(_)
+            | Hierarchy::Cpuacct(_)
+            | Hierarchy::Cpu(_) => None,
         })
     }
 
@@ -111,7 +115,7 @@ impl Meter {
         self.groups.iter().find_map(|group| match group {
             Hierarchy::Unified(path) => field(&path.join("memory.events"), "oom_kill"),
             Hierarchy::Memory(path) => field(&path.join("memory.oom_control"), "oom_kill"),
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) | Hierarchy::Cpu(_) => None,
         })
     }
 
@@ -138,9 +142,46 @@ impl Meter {
                 };
                 Some((read("cpuacct.usage_user")?, read("cpuacct.usage_sys")?))
             }
-            Hierarchy::Memory(_) | Hierarchy::Pids(_) => None,
+            Hierarchy::Memory(_) | Hierarchy::Pids(_) | Hierarchy::Cpu(_) => None,
         })
     }
+}
+
+/// Returns the counters of a run's cgroup since its creation.
+pub(super) fn used(groups: &[Hierarchy]) -> GroupUse {
+    let mut used = GroupUse::default();
+    for group in groups {
+        match group {
+            Hierarchy::Unified(path) => {
+                let stat = path.join("cpu.stat");
+                used.memory_peak_bytes = number(&path.join("memory.peak"));
+                used.throttled_ms = field(&stat, "throttled_usec").map(|us| us / 1000);
+                used.cpu_wait_ms = waited(&path.join("cpu.pressure"));
+                used.memory_wait_ms = waited(&path.join("memory.pressure"));
+                used.io_wait_ms = waited(&path.join("io.pressure"));
+            }
+            Hierarchy::Memory(path) => {
+                used.memory_peak_bytes = number(&path.join("memory.max_usage_in_bytes"));
+            }
+            Hierarchy::Cpu(path) | Hierarchy::Cpuacct(path) => {
+                let throttled = field(&path.join("cpu.stat"), "throttled_time");
+                used.throttled_ms = used.throttled_ms.or(throttled.map(|ns| ns / 1_000_000));
+            }
+            Hierarchy::Pids(_) => {}
+        }
+    }
+    used
+}
+
+/// Returns the milliseconds after `total=` in the line `some` of a file with pressure stall
+/// information.
+fn waited(path: &Path) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let total = some
+        .split(' ')
+        .find_map(|word| word.strip_prefix("total="))?;
+    Some(total.parse::<u64>().ok()? / 1000)
 }
 
 fn number(path: &Path) -> Option<u64> {

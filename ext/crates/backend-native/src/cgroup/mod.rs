@@ -17,10 +17,12 @@ mod intent;
 mod meter;
 mod parents;
 
+pub(crate) use group::Evidence;
 pub use group::RunCgroup;
 pub use intent::{Intent, ReapedCgroups, reap_cgroups, remove_cgroups};
 pub(crate) use meter::Meter;
 pub use parents::{CgroupError, CgroupParents};
+use wp_codebox_contracts::GroupUse;
 
 /// Whether a cgroup counts and limits the memory of a guest.
 #[derive(Debug)]
@@ -36,6 +38,15 @@ pub enum Cgroup {
 }
 
 impl Cgroup {
+    /// Returns what the kernel has counted for the cgroup so far.
+    #[must_use]
+    pub fn used(&self) -> Option<GroupUse> {
+        match self {
+            Self::Group(group) => Some(group.used()),
+            Self::None { .. } => None,
+        }
+    }
+
     /// Returns [`Cgroup::None`] with the given reason.
     #[must_use]
     pub fn none(reason: impl Into<String>) -> Self {

@@ -81,22 +81,26 @@ pub enum CgroupError {
 /// A cgroup directory, with the version and the controller of its hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hierarchy {
-    /// Cgroup v2, with the controllers memory and pids and CPU accounting.
+    /// Cgroup v2, with the controllers memory, pids and cpu.
     Unified(PathBuf),
     /// Cgroup v1, memory controller.
     Memory(PathBuf),
     /// Cgroup v1, pids controller.
     Pids(PathBuf),
-    /// Cgroup v1, cpuacct controller.
+    /// Cgroup v1, cpuacct controller, and the cpu controller if both are mounted together.
     Cpuacct(PathBuf),
+    /// Cgroup v1, cpu controller.
+    Cpu(PathBuf),
 }
 
 impl Hierarchy {
     pub(super) fn directory(&self) -> &Path {
         match self {
-            Self::Unified(path) | Self::Memory(path) | Self::Pids(path) | Self::Cpuacct(path) => {
-                path
-            }
+            Self::Unified(path)
+            | Self::Memory(path)
+            | Self::Pids(path)
+            | Self::Cpuacct(path)
+            | Self::Cpu(path) => path,
         }
     }
 }
@@ -214,7 +218,13 @@ fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) 
     };
     let mut all = vec![Hierarchy::Memory(memory)];
     all.extend(own("pids").map(Hierarchy::Pids));
-    all.extend(own("cpuacct").map(Hierarchy::Cpuacct));
+    let (counted, limited) = (own("cpuacct"), own("cpu"));
+    all.extend(
+        limited
+            .filter(|path| counted.as_ref() != Some(path))
+            .map(Hierarchy::Cpu),
+    );
+    all.extend(counted.map(Hierarchy::Cpuacct));
     all
 }
 
@@ -329,6 +339,11 @@ mod tests {
             [Hierarchy::Memory("/sys/fs/cgroup/memory/a/b".into())]
         );
         assert!(parents("0::/c/d\n", MOUNTS, |_| false).is_empty());
+        // Two controllers of version 1 that are mounted together are one hierarchy.
+        assert_eq!(
+            parents("4:memory:/\n3:cpu,cpuacct:/a\n", MOUNTS, |_| false)[1..],
+            [Hierarchy::Cpuacct("/sys/fs/cgroup/cpu,cpuacct/a".into())]
+        );
     }
 
     #[test]

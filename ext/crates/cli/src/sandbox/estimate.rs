@@ -159,6 +159,7 @@ mod tests {
             wall_ms,
             cpu_ms,
             peak_memory_bytes,
+            group: None,
             model: None,
         };
         let costs = [cost(1000, 500, 10), cost(1000, 100, 30), cost(0, 0, 20)];

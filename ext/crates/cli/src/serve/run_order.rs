@@ -28,6 +28,7 @@ const CEILING: Limits = Limits {
     memory_bytes: 2048 * MIB,
     disk_bytes: 2048 * MIB,
     output_bytes: 32 * MIB,
+    cpu_milli: None,
 };
 /// Fields of a task that the service refuses, each with the reason. A client of the service is not
 /// the operator of this machine, as a user of the command line is.
@@ -242,6 +243,10 @@ fn within(asked: &LimitsRequest, most: &Limits, rule: &str) -> Result<LimitsRequ
             usual.output_bytes,
             most.output_bytes,
         )?,
+        cpu_milli: match (asked.cpu_milli, most.cpu_milli) {
+            (asked, None) => asked,
+            (asked, Some(most)) => bound("cpu_milli", asked, most, most)?,
+        },
     })
 }
 

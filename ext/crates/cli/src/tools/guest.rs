@@ -135,6 +135,7 @@ fn limits(tool: &WasiTool, scratch: &Scratch) -> Limits {
         memory_bytes: tool.limits.memory_bytes + RUNNER_MEMORY + 2 * code,
         disk_bytes: DISK,
         output_bytes: 2 * tool.limits.output_bytes + LAST_LINE,
+        cpu_milli: None,
     }
 }
 

@@ -396,10 +396,20 @@ impl Reader {
             "resources",
             &["cpu", "memory_mb", "disk_mb", "pids", "output_mb"],
         );
-        if part.has("cpu") {
+        let cpu = part.members.get("cpu").filter(|value| !value.is_null());
+        let cpu = cpu.map(|value| {
+            let milli = value.as_f64().map(|cpus| (cpus * 1000.0).round());
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "casts of floats saturate, and resolve() below checks the range"
+            )]
+            milli.map(|milli| milli as u64)
+        });
+        if cpu == Some(None) {
             self.issue(
                 "$.resources.cpu",
-                "this backend can neither reserve nor limit CPU shares; omit it",
+                "must be a number of processors, e.g. 1.5",
             );
         }
         let mut number = |name: &str, factor: u64| {
@@ -417,19 +427,24 @@ impl Reader {
             memory_bytes: number("memory_mb", mib),
             disk_bytes: number("disk_mb", mib),
             output_bytes: number("output_mb", mib),
+            cpu_milli: cpu.flatten(),
         };
         if let Err(error) = limits.resolve() {
             let name = match error.field {
                 "processes" => "pids",
                 "memory_bytes" => "memory_mb",
                 "disk_bytes" => "disk_mb",
+                "cpu_milli" => "cpu",
                 _ => "output_mb",
             };
-            let factor = if name == "pids" { 1 } else { mib };
-            let (least, most) = (error.min.div_ceil(factor), error.max / factor);
+            let range = match name {
+                "cpu" => format!("0.{:03} to {}", error.min, error.max / 1000),
+                "pids" => format!("{} to {}", error.min, error.max),
+                _ => format!("{} to {}", error.min.div_ceil(mib), error.max / mib),
+            };
             self.issue(
                 &format!("$.resources.{name}"),
-                &format!("must be from {least} to {most}"),
+                &format!("must be from {range}"),
             );
         }
         limits

@@ -84,7 +84,7 @@ fn each_profile_problem_is_reported_with_its_path() {
         isolation: { level: total }\nnetwork: { default: allow, egress: [7] }\n\
         workspace: { access: rw, mode: remote-canonical, git: clone }\nscope_default: world\n\
         ttl: { default: 4h, max: 1h, idle_reap: 3w }\n\
-        resources: { cpu: 2, memory_mb: 1, pids: many }\n\
+        resources: { cpu: two, memory_mb: 1, pids: many }\n\
         setup: { commands: [{ command: no.such }], secret_refs: [lower, GOOD] }\n\
         reachability: { exec: maybe }\nmetadata: { price: 3 }\n";
     let found = issues(text);

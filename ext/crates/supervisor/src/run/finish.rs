@@ -259,6 +259,7 @@ fn cost(context: &RunContext<'_>, recorder: &Recorder<'_>, guests: &[Usage]) -> 
             .map(|g| g.peak_memory_bytes)
             .max()
             .unwrap_or_default(),
+        group: context.prepared.group.cgroup().used(),
         model: recorder.evidence.model_usage,
     }
 }

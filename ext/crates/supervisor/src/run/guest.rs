@@ -129,7 +129,8 @@ pub(super) fn guest(
     let runtime = context.backend.create(spec).map_err(|error| {
         level::explain(error, &context.prepared.request, &context.backend.sandbox)
     })?;
-    level::check(&context.prepared.policy, runtime.isolation())?;
+    let limit = context.prepared.limits.cpu_milli;
+    level::check(&context.prepared.policy, limit, runtime.isolation())?;
     Ok(runtime)
 }
 

@@ -144,9 +144,13 @@ fn explained(mut error: ErrorBody, test: &SelfTest) -> ErrorBody {
 }
 
 /// Fails if a guest reports less isolation than the policy demands, overall or for one axis (an
-/// isolated resource, such as the file system).
-pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<(), ErrorBody> {
-    let missed: Vec<Missed<'_>> = demands(policy)
+/// isolated resource, such as the file system), or if it has no CPU limit although the run has one.
+pub(super) fn check(
+    policy: &RuntimePolicy,
+    cpu_milli: Option<u64>,
+    report: &IsolationReport,
+) -> Result<(), ErrorBody> {
+    let missed: Vec<Missed<'_>> = demands(policy, cpu_milli)
         .filter_map(|(axis, demanded)| {
             let row = report.axes.iter().find(|row| row.axis == axis);
             let observed = row.map_or(Enforcement::NotEnforced, |row| row.enforced);
@@ -181,10 +185,15 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
     }
     for missed in &missed {
         let axis = missed.axis.as_str();
-        error = error.hint(format!(
-            "Or accept less: set isolation_floors.{axis} to {:?} in the policy.",
-            missed.observed.as_str()
-        ));
+        error = error.hint(match missed.axis {
+            IsolationAxis::Cpu if cpu_milli.is_some() => {
+                "Or run without a CPU limit: omit limits.cpu_milli (--cpus).".to_owned()
+            }
+            _ => format!(
+                "Or accept less: set isolation_floors.{axis} to {:?} in the policy.",
+                missed.observed.as_str()
+            ),
+        });
     }
     let rows: Vec<Value> = missed.iter().map(Missed::document).collect();
     Err(error
@@ -194,11 +203,18 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
         .with("axes", json!(report.axes)))
 }
 
-fn demands(policy: &RuntimePolicy) -> impl Iterator<Item = (IsolationAxis, Enforcement)> + '_ {
+/// Returns the floors of the policy, and that of a CPU limit: nothing but the kernel can keep it.
+fn demands(
+    policy: &RuntimePolicy,
+    cpu_milli: Option<u64>,
+) -> impl Iterator<Item = (IsolationAxis, Enforcement)> + '_ {
+    let limited = cpu_milli.map(|_| (IsolationAxis::Cpu, Enforcement::Enforced));
     policy
         .isolation_floors
         .iter()
         .map(|(axis, floor)| (*axis, *floor))
+        .filter(move |(axis, _)| limited.is_none() || *axis != IsolationAxis::Cpu)
+        .chain(limited)
 }
 
 /// An isolation axis (an isolated resource) for which the guest reports less than the policy
@@ -309,13 +325,13 @@ mod tests {
     fn guest_with_weaker_isolation_than_the_policy_requires_is_rejected() {
         let whole = report(IsolationLevel::Full, Enforcement::BestEffort);
         let mut rules = policy(IsolationLevel::Full);
-        assert_eq!(check(&rules, &whole), Ok(()));
+        assert_eq!(check(&rules, None, &whole), Ok(()));
 
         let memory = |floor| BTreeMap::from([(IsolationAxis::Memory, floor)]);
         rules.isolation_floors = memory(Enforcement::BestEffort);
-        assert_eq!(check(&rules, &whole), Ok(()));
+        assert_eq!(check(&rules, None, &whole), Ok(()));
         rules.isolation_floors = memory(Enforcement::Enforced);
-        let error = check(&rules, &whole).unwrap_err();
+        let error = check(&rules, None, &whole).unwrap_err();
         assert_eq!(error.code, ErrorCode::IsolationUnavailable);
         let told = "axis memory must be enforced but is best-effort (seen so)";
         assert!(error.message.contains(told), "{error}");
@@ -336,12 +352,24 @@ mod tests {
         assert_eq!(data["missed"][0]["axis"], "memory");
         // A guest whose cgroup enforces the memory limit meets this policy.
         let limited = report(IsolationLevel::Full, Enforcement::Enforced);
-        assert_eq!(check(&rules, &limited), Ok(()));
+        assert_eq!(check(&rules, None, &limited), Ok(()));
+
+        // The kernel must keep a CPU limit, whatever the policy says of the axis.
+        rules.isolation_floors = BTreeMap::from([(IsolationAxis::Cpu, Enforcement::BestEffort)]);
+        assert_eq!(check(&rules, None, &whole), Ok(()));
+        let error = check(&rules, Some(500), &whole).unwrap_err();
+        assert_eq!(error.data.as_ref().unwrap()["missed"][0]["axis"], "cpu");
+        assert!(error.hints.iter().any(|hint| hint.contains("--cpus")));
+        let mut kept = whole.clone();
+        for row in &mut kept.axes {
+            row.enforced = Enforcement::Enforced;
+        }
+        assert_eq!(check(&rules, Some(500), &kept), Ok(()));
 
         let less = report(IsolationLevel::Reduced, Enforcement::BestEffort);
-        let error = check(&policy(IsolationLevel::Full), &less).unwrap_err();
+        let error = check(&policy(IsolationLevel::Full), None, &less).unwrap_err();
         assert!(error.message.contains("reduced") && error.message.contains("full"));
-        assert_eq!(check(&policy(IsolationLevel::Reduced), &less), Ok(()));
+        assert_eq!(check(&policy(IsolationLevel::Reduced), None, &less), Ok(()));
     }
 
     #[test]
@@ -350,7 +378,7 @@ mod tests {
         silent.axes.retain(|row| row.axis != IsolationAxis::Disk);
         let mut rules = policy(IsolationLevel::Full);
         rules.isolation_floors = BTreeMap::from([(IsolationAxis::Disk, Enforcement::BestEffort)]);
-        let error = check(&rules, &silent).unwrap_err();
+        let error = check(&rules, None, &silent).unwrap_err();
         assert!(
             error.message.contains("does not contain this axis"),
             "{error}"

@@ -17,6 +17,8 @@ const BUSCTL: &str = "/usr/bin/busctl";
 const SYSTEM_BUS: &str = "/run/dbus/system_bus_socket";
 /// Directory with a file for each user whose service manager runs without a login session.
 const LINGERING: &str = "/var/lib/systemd/linger";
+/// CPU weight of the scope, half of what a service or session has.
+const WEIGHT: &str = "50";
 /// Maximum wait until systemd has moved this process.
 const MOVED: Duration = Duration::from_secs(10);
 /// Pause between two reads of this process's cgroup.
@@ -50,9 +52,10 @@ pub(super) fn enter((run_id, mode): (&RunId, RunMode)) -> Result<(), String> {
             "/org/freedesktop/systemd1",
             "org.freedesktop.systemd1.Manager",
         ])
-        .args(["StartTransientUnit", "ssa(sv)a(sa(sv))", &unit, "fail", "4"])
+        .args(["StartTransientUnit", "ssa(sv)a(sa(sv))", &unit, "fail", "5"])
         .args(["Description", "s", "A run of WP Codebox"])
         .args(["Delegate", "b", "true"])
+        .args(["CPUWeight", "t", WEIGHT])
         .args(["CollectMode", "s", "inactive-or-failed"])
         .args(["PIDs", "au", "1", &pid, "0"])
         .stdin(Stdio::null())

@@ -52,12 +52,17 @@ fn cgroup_of_a_run_has_its_limits_holds_only_joined_processes_and_is_removed() {
     let group = RunCgroup::make(&place, &run(1), &limits).unwrap();
     let directories = RunCgroup::directories(&place, &run(1));
     assert!(directories.iter().all(|path| path.is_dir()));
-    let (evidence, pids) = group.evidence().unwrap();
+    let evidence = group.evidence().unwrap();
     assert!(
-        evidence.contains(&(150_u64 << 20).to_string()),
-        "{evidence}"
+        evidence.memory.contains(&(150_u64 << 20).to_string()),
+        "{evidence:?}"
     );
-    assert!(pids.is_none_or(|n| n == limits.processes + OWN_PROCESSES));
+    assert!(
+        evidence
+            .pids
+            .is_none_or(|n| n == limits.processes + OWN_PROCESSES)
+    );
+    assert!(evidence.cpu.is_none(), "no limit was asked for");
     let mut inside = sleeper();
     let mut outside = sleeper();
     let (inside_pid, outside_pid) = (inside.id() as i32, outside.id() as i32);
@@ -138,6 +143,7 @@ fn every_limit_is_written_to_a_v2_cgroup() {
         tcp: None,
         reclaim: None,
         pids: None,
+        quota: Some(150_000),
     };
     // `make_in` fails after its last write: it opens `cgroup.procs`, which only the kernel creates.
     assert!(group.make_in(&place.parents[0], 7, 5).is_err());
@@ -151,6 +157,45 @@ fn every_limit_is_written_to_a_v2_cgroup() {
         ("1".into(), "7".into())
     );
     assert_eq!(group.pids, Some(7));
+    assert_eq!(
+        (read("cpu.max"), read("cpu.weight")),
+        ("150000 100000".into(), "50".into())
+    );
+}
+
+#[test]
+fn cpu_limit_holds_for_all_processes_of_a_cgroup_together() {
+    let Some(place) = place() else { return };
+    let limits = Limits {
+        cpu_milli: Some(200),
+        ..Limits::default()
+    };
+    let group = RunCgroup::make(&place, &run(4), &limits).unwrap();
+    let Some(Ok(shown)) = group.evidence().unwrap().cpu else {
+        // A host without the CPU controller; the run would be refused.
+        group.remove();
+        return;
+    };
+    assert!(shown.starts_with("20000 microseconds"), "{shown}");
+    // Two processes that always compute get a fifth of one processor together, so the one second of
+    // CPU time that they need takes five.
+    let busy = || {
+        let mut child = Command::new("php")
+            .args(["-n", "-r"])
+            .arg("fgets(STDIN); do { $u = getrusage(); } while ($u['ru_utime.tv_sec'] === 0 && $u['ru_utime.tv_usec'] + $u['ru_stime.tv_usec'] < 500000);")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        group.join(child.id() as i32).unwrap();
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        child
+    };
+    let begun = std::time::Instant::now();
+    for mut child in [busy(), busy()] {
+        assert!(child.wait().unwrap().success());
+    }
+    assert!(begun.elapsed().as_millis() > 3500, "{:?}", begun.elapsed());
+    group.remove();
 }
 
 #[test]
@@ -174,7 +219,21 @@ fn v2_meter_reads_current_memory_and_counts_oom_kills_and_cpu_from_its_creation(
         tcp: None,
         reclaim: None,
         pids: None,
+        quota: None,
     };
+    set("memory.peak", "9000\n");
+    set(
+        "cpu.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=7000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
+    );
+    assert_eq!(
+        group.used(),
+        GroupUse {
+            memory_peak_bytes: Some(9000),
+            cpu_wait_ms: Some(7),
+            ..GroupUse::default()
+        }
+    );
     let meter = group.meter();
     assert_eq!(
         (meter.processes(), meter.kernel()),

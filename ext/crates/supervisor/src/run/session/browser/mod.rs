@@ -102,7 +102,9 @@ impl Session<'_, '_> {
             .map_err(|error| {
                 level::explain(error, &self.context.prepared.request, &backend.sandbox)
             })?;
-        if let Err(error) = level::check(&self.context.prepared.policy, runtime.isolation()) {
+        // The browser is outside the run's cgroup, and a CPU limit does not cover it.
+        let policy = &self.context.prepared.policy;
+        if let Err(error) = level::check(policy, None, runtime.isolation()) {
             runtime.destroy();
             return Err(error);
         }
