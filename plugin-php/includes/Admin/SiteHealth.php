@@ -123,7 +123,7 @@ final class SiteHealth {
 				'recommended',
 				__( 'It is not known yet how strongly agents are isolated', 'codebox' ),
 				[ __( 'No recent test result for the running kernel is stored.', 'codebox' ) ],
-				[ __( 'The test runs while this page is open; load the page again in a minute, or run "wp codebox doctor".', 'codebox' ) ]
+				[ __( 'The test runs while this page is open; load the page again in a minute.', 'codebox' ) ]
 			);
 		}
 		[ $status, $label ] = match ( $last['level'] ) {

@@ -38,7 +38,7 @@ pub struct Guest {
     pub(crate) process: LauncherProcess,
     pub(crate) death: Option<GuestDeath>,
     /// Polls the size of the guest's files if they lie on a disk of the host; ends with the guest.
-    _disk: Option<DiskWatch>,
+    disk: Option<DiskWatch>,
     scratch: Option<ScratchDirectory>,
     report: IsolationReport,
     audit: SandboxAudit,
@@ -100,7 +100,7 @@ impl Guest {
             launched: Launched::default(),
             process,
             death: None,
-            _disk: None,
+            disk: None,
             scratch,
             report,
             audit,
@@ -119,12 +119,10 @@ impl Guest {
             None => None,
         };
         let unlimited = guest.scratch.as_ref().and_then(ScratchDirectory::unlimited);
-        let measured = match unlimited {
+        let measured = match unlimited.map(str::to_owned) {
             None => Measured::FileSystem,
             Some(path) => {
-                let shared = Arc::clone(&guest.shared);
-                let watch = DiskWatch::start(shared, &[path.to_owned()], guest.limits.disk_bytes);
-                guest._disk = Some(watch.map_err(host("disk"))?);
+                guest.watch_disk(&[path]).map_err(host("disk"))?;
                 Measured::Apart
             }
         };
@@ -141,6 +139,14 @@ impl Guest {
         .map_err(host("thread"))?;
         guest.watcher = Some(watcher);
         Ok(guest)
+    }
+
+    /// Polls the size of these directories on a disk of the host, and kills the guest above its disk
+    /// limit.
+    pub(crate) fn watch_disk(&mut self, paths: &[String]) -> std::io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.disk = Some(DiskWatch::start(shared, paths, self.limits.disk_bytes)?);
+        Ok(())
     }
 
     /// Returns the isolation report of the probes, which ran inside the guest before the caller's
@@ -234,6 +240,7 @@ impl Guest {
         // Wait for the guest's pid 1 as well: a killed process wrapper may end before the processes
         // inside the wrapper.
         poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
+        self.disk = None;
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }

@@ -12,7 +12,7 @@ use crate::plan::{
     TemplateAccess, browser_plan, build_plan, egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
-use crate::reduced::{DiskWatch, GuestTree};
+use crate::reduced::GuestTree;
 use crate::scratch::ScratchStorage;
 use crate::spawner::GuestIdentity;
 use crate::template::Template;
@@ -137,16 +137,19 @@ impl Backend for NativeBackend {
             View::Private => &plan,
             View::Host(tree) => tree.plan(),
         };
-        let guest = Guest::launch(plan, &options).map_err(|e| e.body())?;
-        let disk = match &view {
-            View::Private => None,
-            View::Host(tree) => Some(watched(&guest, tree, spec.limits)?),
-        };
+        let mut guest = Guest::launch(plan, &options).map_err(|e| e.body())?;
+        if let View::Host(tree) = &view {
+            guest.watch_disk(tree.writable()).map_err(|e| {
+                ErrorBody::new(
+                    ErrorCode::SandboxStartFailed,
+                    format!("the disk use of the sandbox cannot be measured: {e}; check the limits on open files and threads"),
+                )
+            })?;
+        }
         Ok(Box::new(NativeRuntime {
             hook: self.hook(&guest),
             guest,
             view,
-            disk,
             php: self.php.clone(),
             limits: spec.limits,
             egress: egress_environment(&spec.egress),
@@ -191,7 +194,6 @@ impl NativeBackend {
             hook: self.hook(&guest),
             guest,
             view: View::Private,
-            disk: None,
             php: self.php.clone(),
             limits,
             egress: BTreeMap::new(),
@@ -216,26 +218,11 @@ enum View {
     Host(Box<GuestTree>),
 }
 
-fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch, ErrorBody> {
-    DiskWatch::start(
-        Arc::clone(&guest.shared),
-        tree.writable(),
-        limits.disk_bytes,
-    )
-    .map_err(|e| {
-        ErrorBody::new(
-            ErrorCode::SandboxStartFailed,
-            format!("the disk use of the sandbox cannot be measured: {e}; check the limits on open files and threads"),
-        )
-    })
-}
-
 /// A guest of this backend as a [`Runtime`], with the data that its executions need.
 #[derive(Debug)]
 struct NativeRuntime {
     guest: Guest,
     view: View,
-    disk: Option<DiskWatch>,
     php: PhpLayout,
     limits: Limits,
     egress: BTreeMap<String, String>,
@@ -392,7 +379,6 @@ impl Runtime for NativeRuntime {
     fn destroy(mut self: Box<Self>) -> Destroyed {
         self.cancellation.forget(self.hook);
         let end = self.guest.kill(KillCause::Finished);
-        drop(self.disk);
         let left = match self.view {
             View::Private => CapturedMounts::Layers(self.guest.take_layers()),
             View::Host(tree) => CapturedMounts::Trees(tree.into_layers()),

@@ -427,12 +427,12 @@ fn extension_lines(text: &str) -> Vec<PhpExtension> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Writes an executable script with another process: while this one had it open for writing, a
     /// child of another test could keep it open, and the kernel would not execute it (ETXTBSY).
-    fn script(path: &Path, text: &str) {
+    pub(crate) fn script(path: &Path, text: &str) {
         let write = "printf %s \"$1\" >\"$2\" && chmod 0755 \"$2\"";
         let mut shell = Command::new("/bin/sh");
         let status = shell.args(["-c", write, "sh", text]).arg(path).status();

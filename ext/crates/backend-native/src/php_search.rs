@@ -120,16 +120,8 @@ fn ask(program: &Path) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::php::tests::script;
     use std::os::unix::fs::symlink;
-
-    /// Writes an executable script with another process: while this one had it open for writing, a
-    /// child of another test could keep it open, and the kernel would not execute it (ETXTBSY).
-    fn script(path: &Path, text: &str) {
-        let write = "printf %s \"$1\" >\"$2\" && chmod 0755 \"$2\"";
-        let mut shell = Command::new("/bin/sh");
-        let status = shell.args(["-c", write, "sh", text]).arg(path).status();
-        assert!(status.unwrap().success());
-    }
 
     fn candidate(path: &str, real: &Path) -> Candidate {
         Candidate {
