@@ -1,5 +1,5 @@
 //! The tables of `docs/hosts.md`: kernel mechanisms, from `contracts/src/kernel.rs`, and the results
-//! of the virtual machines, from `tests/vm/results/`.
+//! of `tests/vm/run` and `tests/container/run`, from `tests/hosts/`.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -9,7 +9,7 @@ use std::path::Path;
 use wp_codebox_contracts::{KERNEL_MECHANISMS, MINIMUM_KERNEL};
 
 const DOCUMENT: &str = "docs/hosts.md";
-const RESULTS: &str = "tests/vm/results";
+const RESULTS: &str = "tests/hosts";
 const KERNELS: [&str; 2] = [
     "<!-- kernels: made by `cargo xtask generate` -->",
     "<!-- end of kernels -->",
