@@ -179,7 +179,12 @@ pub(super) fn check(
     );
     let mut error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
     for cause in weaknesses(&HostFacts::read(), report) {
-        if missed.iter().any(|missed| cause.concerns(missed.axis)) {
+        // What takes the cgroup away weakens both axes.
+        let concerns = |missed: &Missed<'_>| {
+            cause.concerns(missed.axis)
+                || missed.axis == IsolationAxis::Cpu && cause.concerns(IsolationAxis::Memory)
+        };
+        if missed.iter().any(concerns) {
             error = error.hint(format!("{} {}", cause.message, cause.fix));
         }
     }
@@ -359,7 +364,9 @@ mod tests {
         assert_eq!(check(&rules, None, &whole), Ok(()));
         let error = check(&rules, Some(500), &whole).unwrap_err();
         assert_eq!(error.data.as_ref().unwrap()["missed"][0]["axis"], "cpu");
-        assert!(error.hints.iter().any(|hint| hint.contains("--cpus")));
+        for part in ["control group", "--cpus"] {
+            assert!(error.hints.iter().any(|hint| hint.contains(part)), "{part}");
+        }
         let mut kept = whole.clone();
         for row in &mut kept.axes {
             row.enforced = Enforcement::Enforced;
