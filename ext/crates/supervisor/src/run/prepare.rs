@@ -7,7 +7,7 @@ use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::mounts::open_mount;
 use super::preset::{self, Equipped, PresetAgentProgram, PresetFacts};
-use super::preview_request;
+use super::preview_request::{self, HostUsers};
 use super::programs::{AGENT_COMMAND, check_programs};
 use super::secrets::{ModelKey, Secrets};
 use super::service_plan::ServicePlan;
@@ -50,6 +50,8 @@ pub(crate) struct Prepared {
     pub identity: GuestIdentity,
     /// Network address that is reserved for the preview of the site, if the request asks for one.
     pub preview: Option<Reservation>,
+    /// Who may use the loopback addresses of this host.
+    pub users: HostUsers,
     /// Earlier bundle on which a follow-up run builds; `None` for any other run.
     pub earlier: Option<Earlier>,
 }
@@ -97,15 +99,17 @@ pub(crate) fn prepare(
     let earlier = earlier(&mut opened, redactor)?;
     // The address is reserved only after the process has become the owner of the state directory,
     // because that user opens the address later.
+    let users = HostUsers::of(caller);
     let (state, hold) = (&opened.state, opened.request.hold.as_ref());
     let preview = hold.and_then(|hold| hold.preview.as_ref());
     let preview = preview
-        .map(|preview| preview_request::reserve(state, preview))
+        .map(|preview| preview_request::reserve(state, preview, users))
         .transpose()?;
     Ok(Prepared {
         group,
         identity,
         preview,
+        users,
         earlier,
         request: opened.request,
         policy: opened.policy,

@@ -1,10 +1,29 @@
 //! Validates a request for a preview (the guest's site on an address of the host) before the
 //! preview starts.
 
+use crate::peer::Caller;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, PreviewRequest};
 use wp_codebox_proxy::preview::{ListenAddress, Origin, Reservation, Token};
 use wp_codebox_runtime::StateDir;
+
+/// Who may use the loopback addresses of this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostUsers {
+    /// As far as the supervisor knows, only the user of the run.
+    One,
+    /// Other users, too: a service of root serves them.
+    Many,
+}
+
+impl HostUsers {
+    pub(super) fn of(caller: &Caller) -> Self {
+        match caller {
+            Caller::Trusted => Self::One,
+            Caller::Other { .. } => Self::Many,
+        }
+    }
+}
 
 /// Validated settings of a preview.
 #[derive(Debug, Clone)]
@@ -17,16 +36,16 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(request: &PreviewRequest) -> Result<Self, ErrorBody> {
+    pub(super) fn read(request: &PreviewRequest, users: HostUsers) -> Result<Self, ErrorBody> {
         let place = ListenAddress::new(request.bind.as_deref(), request.port)?;
         let public = request.public_url.as_deref();
         let public = public.map(Origin::public).transpose()?;
         let local = place.is_loopback() && public.as_ref().is_none_or(Origin::is_loopback);
         let token = match &request.token {
             Some(given) => Some(Token::given(given)?),
-            None if local => None,
-            // A token is the only way to identify visitors, so a preview that other machines can
-            // reach needs one.
+            None if local && users == HostUsers::One => None,
+            // A token is the only way to identify visitors, so a preview that other machines or
+            // other users can reach needs one.
             None => Some(Token::random()?),
         };
         let login = match &request.login {
@@ -52,8 +71,9 @@ impl Wanted {
 pub(super) fn reserve(
     state: &StateDir,
     request: &PreviewRequest,
+    users: HostUsers,
 ) -> Result<Reservation, ErrorBody> {
-    Reservation::of(state, Wanted::read(request)?.place)
+    Reservation::of(state, Wanted::read(request, users)?.place)
 }
 
 #[cfg(test)]
@@ -61,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preview_reachable_from_other_hosts_requires_a_token() {
+    fn preview_reachable_from_other_hosts_or_by_other_users_requires_a_token() {
         for (bind, public, token) in [
             (None, None, false),
             (Some("127.0.0.2"), None, false),
@@ -73,14 +93,19 @@ mod tests {
             (None, Some("http://localhost.example.org"), true),
             (Some("::1"), Some("http://192.0.2.7:8081"), true),
         ] {
-            let wanted = Wanted::read(&PreviewRequest {
+            let request = PreviewRequest {
                 bind: bind.map(str::to_owned),
                 public_url: public.map(str::to_owned),
                 ..PreviewRequest::default()
-            });
+            };
+            let wanted = |users| Wanted::read(&request, users).unwrap();
             assert_eq!(
-                wanted.unwrap().token.is_some(),
+                wanted(HostUsers::One).token.is_some(),
                 token,
+                "{bind:?} {public:?}"
+            );
+            assert!(
+                wanted(HostUsers::Many).token.is_some(),
                 "{bind:?} {public:?}"
             );
         }

@@ -89,7 +89,7 @@ impl Session<'_, '_> {
         request: &PreviewRequest,
         until: Instant,
     ) -> Result<Value, ErrorBody> {
-        let wanted = Wanted::read(request)?;
+        let wanted = Wanted::read(request, self.context.prepared.users)?;
         if let Some(open) = &mut self.previews.open {
             // A second request can change the deadline of the preview, but not its address.
             if wanted.place.port.is_some() && wanted.place != open.place {
