@@ -1,14 +1,9 @@
-//! Locks on files in `sites/<site>/slots`.
-//!
-//! The kernel releases a lock when its descriptor is closed, so also when the request or the
-//! process ends for any reason. The files are empty and are never removed: removing one would race
-//! with the next process that locks it.
+//! Locks on files in `sites/<site>/slots`, which the end of the request or of the process releases.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
 use crate::state::State;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
@@ -41,18 +36,8 @@ impl Slots {
     /// Locks the first of the `count` files `kind-N` that is not locked; `None` if all are.
     pub(crate) fn first_free(&self, kind: &str, count: u32) -> Result<Option<OwnedFd>, Failure> {
         let _owner = self.state.as_owner();
-        for number in 0..count {
-            let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(0o600);
-            let name = format!("{kind}-{number}");
-            let file = openat(&self.directory, name, flags, mode).map_err(unusable)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(file)),
-                Err(Errno::WOULDBLOCK) => {}
-                Err(error) => return Err(unusable(error)),
-            }
-        }
-        Ok(None)
+        let free = self.directory.lock_first_free(kind, count);
+        free.map_err(unusable)
     }
 }
 

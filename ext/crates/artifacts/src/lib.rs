@@ -25,6 +25,7 @@ mod digest;
 mod dirfd;
 mod episode;
 mod json;
+mod lock_files;
 mod patch;
 mod php_syntax;
 mod preflight;

@@ -1,7 +1,7 @@
 //! Commands that only processes of this product call. The help texts do not list them.
 
 use super::{placement, site_change};
-use crate::settings::{ProgramArgs, host_programs};
+use crate::settings::{ProgramArgs, host_config};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ impl Internal {
                 let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
                 let service = ServiceConfig {
                     guest_ids: ids.as_deref(),
-                    programs: &|| host_programs(&programs),
+                    host: &|| host_config(&programs),
                 };
                 wp_codebox_supervisor::supervise(
                     frames_fd,

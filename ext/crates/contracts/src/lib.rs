@@ -88,7 +88,10 @@ pub use kernel::{
     KERNEL_MECHANISMS, KernelMechanism, KernelVersion, LANDLOCK_TRUNCATE, MINIMUM_KERNEL,
     TMPFS_USER_XATTRS,
 };
-pub use limits::{CPU_MILLI, FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
+pub use limits::{
+    AboveCeiling, CPU_MILLI, DEFAULT_MAX_LIMITS, FIXED_LIMITS, FixedLimits, LimitError, Limits,
+    LimitsRequest,
+};
 pub use live::{
     CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,
     LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE,

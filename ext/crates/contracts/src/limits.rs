@@ -23,6 +23,28 @@ pub struct LimitsRequest {
     pub cpu_milli: Option<u64>,
 }
 
+/// Highest limits of a run where the operator sets none.
+pub const DEFAULT_MAX_LIMITS: LimitsRequest = LimitsRequest {
+    wall_clock_ms: Some(8 * 3600 * 1000),
+    processes: None,
+    memory_bytes: Some(16 * 1024 * MIB),
+    disk_bytes: Some(16 * 1024 * MIB),
+    output_bytes: None,
+    cpu_milli: None,
+};
+
+/// A limit of a request that is above its ceiling.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limits.{field} is {value}, but may be at most {ceiling}")]
+pub struct AboveCeiling {
+    /// Name of the limit.
+    pub field: &'static str,
+    /// Requested value.
+    pub value: u64,
+    /// Highest accepted value.
+    pub ceiling: u64,
+}
+
 /// Resource limits in force for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -105,6 +127,82 @@ impl Default for Limits {
 }
 
 impl LimitsRequest {
+    /// Returns these limits, and those of `other` where a limit is absent.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self {
+            wall_clock_ms: self.wall_clock_ms.or(other.wall_clock_ms),
+            processes: self.processes.or(other.processes),
+            memory_bytes: self.memory_bytes.or(other.memory_bytes),
+            disk_bytes: self.disk_bytes.or(other.disk_bytes),
+            output_bytes: self.output_bytes.or(other.output_bytes),
+            cpu_milli: self.cpu_milli.or(other.cpu_milli),
+        }
+    }
+
+    /// Bounds these limits by `ceilings`: an absent limit whose default is above its ceiling becomes
+    /// the ceiling.
+    ///
+    /// # Errors
+    /// If a limit is above its ceiling.
+    pub fn bound_by(&mut self, ceilings: &Self) -> Result<(), AboveCeiling> {
+        let d = Limits::default();
+        let rows = [
+            (
+                "wall_clock_ms",
+                &mut self.wall_clock_ms,
+                d.wall_clock_ms,
+                ceilings.wall_clock_ms,
+            ),
+            (
+                "processes",
+                &mut self.processes,
+                d.processes,
+                ceilings.processes,
+            ),
+            (
+                "memory_bytes",
+                &mut self.memory_bytes,
+                d.memory_bytes,
+                ceilings.memory_bytes,
+            ),
+            (
+                "disk_bytes",
+                &mut self.disk_bytes,
+                d.disk_bytes,
+                ceilings.disk_bytes,
+            ),
+            (
+                "output_bytes",
+                &mut self.output_bytes,
+                d.output_bytes,
+                ceilings.output_bytes,
+            ),
+            // A run without a CPU limit may use every processor.
+            (
+                "cpu_milli",
+                &mut self.cpu_milli,
+                d.cpu_milli.unwrap_or(u64::MAX),
+                ceilings.cpu_milli,
+            ),
+        ];
+        for (field, asked, default, ceiling) in rows {
+            let Some(ceiling) = ceiling else { continue };
+            match *asked {
+                Some(value) if value > ceiling => {
+                    return Err(AboveCeiling {
+                        field,
+                        value,
+                        ceiling,
+                    });
+                }
+                Some(_) => {}
+                None => *asked = (default > ceiling).then_some(ceiling),
+            }
+        }
+        Ok(())
+    }
+
     /// Fills in defaults for absent limits; fails when a value is outside its range.
     pub fn resolve(&self) -> Result<Limits, LimitError> {
         let d = Limits::default();
@@ -159,6 +257,29 @@ impl LimitsRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limit_above_its_ceiling_is_refused_and_an_absent_one_is_lowered_to_the_ceiling() {
+        let ceilings = LimitsRequest {
+            memory_bytes: Some(512 * MIB),
+            processes: Some(4096),
+            ..Default::default()
+        };
+        let mut absent = LimitsRequest::default();
+        absent.bound_by(&ceilings).unwrap();
+        assert_eq!(
+            (absent.memory_bytes, absent.processes),
+            (Some(512 * MIB), None)
+        );
+        let asks = |memory_bytes| LimitsRequest {
+            memory_bytes: Some(memory_bytes),
+            ..Default::default()
+        };
+        asks(512 * MIB).bound_by(&ceilings).unwrap();
+        let error = asks(512 * MIB + 1).bound_by(&ceilings).unwrap_err();
+        assert_eq!((error.field, error.ceiling), ("memory_bytes", 512 * MIB));
+        asks(u64::MAX).bound_by(&LimitsRequest::default()).unwrap();
+    }
 
     #[test]
     fn limit_at_its_minimum_is_accepted_and_a_limit_below_its_minimum_is_refused() {

@@ -11,13 +11,15 @@ mod host_programs;
 mod outbox;
 mod parent;
 mod peer;
+mod places;
 mod run;
 mod supervise;
 pub mod workspace;
 
 pub use cgroup_reaper::keep as keep_cgroups;
 pub use host_programs::HostPrograms;
-pub use peer::{Caller, ServiceConfig};
+pub use peer::{Caller, HostConfig, ServiceConfig};
+pub use places::HostShares;
 pub use run::placed::{PlacedRun, Placer, RecordEvent};
 pub use run::{
     MAIL_LIST, SYNC_FILE_BYTES, copy_bundle, default_policy, group, identity, list_archive,

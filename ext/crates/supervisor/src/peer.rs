@@ -1,6 +1,7 @@
 //! Peer credentials of a unix socket, and the user with whose permissions a request is carried out.
 
 use crate::host_programs::HostPrograms;
+use crate::places::{self, HostShares, Place};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
 use rustix::process::{Gid, Uid};
@@ -30,17 +31,26 @@ pub enum Caller {
         /// Range of user and group ids that the service's configuration reserves for guests; `None`
         /// if the configuration sets no range.
         ids: Option<GuestIds>,
-        /// Programs of the service's configuration.
-        programs: HostPrograms,
+        /// Programs and shares of the service's configuration.
+        host: Box<HostConfig>,
     },
+}
+
+/// What the configuration of a service sets for callers other than root and its own user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Programs that their requests may use.
+    pub programs: HostPrograms,
+    /// How much they may run.
+    pub shares: HostShares,
 }
 
 /// Configuration of the service for callers other than root and its own user.
 pub struct ServiceConfig<'a> {
     /// Range of user and group ids for guests, `FIRST:COUNT`.
     pub guest_ids: Option<&'a str>,
-    /// Returns the programs of this host; called only for such a caller.
-    pub programs: &'a dyn Fn() -> Result<HostPrograms, ErrorBody>,
+    /// Returns the configuration of this host; called only for such a caller.
+    pub host: &'a dyn Fn() -> Result<HostConfig, ErrorBody>,
 }
 
 /// Rejects a frame socket (the connection to the caller) whose peer may not start runs. The
@@ -81,16 +91,27 @@ pub(crate) fn check(socket: impl AsFd, service: &ServiceConfig<'_>) -> Result<Ca
         gid: peer.gid.as_raw(),
         groups: peer_groups(&socket).map_err(|error| unknown(&error))?,
         ids,
-        programs: (service.programs)()?,
+        host: Box::new((service.host)()?),
     })
 }
 
 impl Caller {
+    /// Takes a place of this host for a run of another user. A trusted caller needs none.
+    ///
+    /// # Errors
+    /// `wp_codebox_busy` if the user, or all such users together, have as many runs as they may.
+    pub(crate) fn take_place(&self) -> Result<Option<Place>, ErrorBody> {
+        match self {
+            Self::Trusted => Ok(None),
+            Self::Other { uid, host, .. } => places::take(*uid, &host.shares).map(Some),
+        }
+    }
+
     /// Accepts the request of a trusted caller as it is. For another user, rejects a request with
-    /// settings that only the operator of the service may set, and replaces the programs by those of
-    /// the service. Opens nothing that the request names.
+    /// settings that only the operator of the service may set or limits above those of the host, and
+    /// replaces the programs by those of the service. Opens nothing that the request names.
     pub fn admit(&self, request: &mut RunRequest) -> Result<(), ErrorBody> {
-        let Self::Other { programs, .. } = self else {
+        let Self::Other { host, .. } = self else {
             return Ok(());
         };
         let refuse = |field: &str, what: &str| {
@@ -108,7 +129,8 @@ impl Caller {
                 "the range of guest ids (wp_codebox.guest_ids; --guest-ids of the service)",
             );
         }
-        programs.apply(request)
+        host.shares.bound(&mut request.limits)?;
+        host.programs.apply(request)
     }
 
     /// Returns whether the caller is root or the user of this process.
@@ -174,13 +196,14 @@ impl Caller {
 mod tests {
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
+    use wp_codebox_contracts::LimitsRequest;
 
     #[test]
     fn caller_of_the_same_user_may_connect_and_a_listening_socket_is_rejected() {
         let (a, _b) = UnixStream::pair().unwrap();
         let config = ServiceConfig {
             guest_ids: None,
-            programs: &|| unreachable!("the caller is trusted"),
+            host: &|| unreachable!("the caller is trusted"),
         };
         assert_eq!(check(&a, &config).unwrap(), Caller::Trusted);
         let temp = tempfile::tempdir().unwrap();
@@ -202,7 +225,14 @@ mod tests {
             gid: 33,
             groups: vec![44],
             ids: None,
-            programs: HostPrograms::default(),
+            host: Box::new(HostConfig {
+                programs: HostPrograms::default(),
+                shares: HostShares {
+                    max_runs: 1,
+                    user_max_runs: 1,
+                    max_limits: LimitsRequest::default(),
+                },
+            }),
         };
         let has = |uid, gid| caller.has_rights_of(KernelIds { uid, gid });
         assert!(has(33, 33) && has(33, 44));

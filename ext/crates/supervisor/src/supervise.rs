@@ -63,11 +63,12 @@ pub fn supervise(
     };
     let caller = match peer::check(&fd, service) {
         Ok(caller) => caller,
-        Err(error) => {
-            let status = error.code.exit_status();
-            let _ = write_frame(&UnixStream::from(fd), &Frame::Error { error });
-            return ExitCode::from(status);
-        }
+        Err(error) => return refuse(UnixStream::from(fd), error),
+    };
+    // Held until this process ends.
+    let _place = match caller.take_place() {
+        Ok(place) => place,
+        Err(error) => return refuse(UnixStream::from(fd), error),
     };
     // `/proc/self/cwd` leads to the working directory without a check of the directories above it.
     if !caller.is_trusted() && std::env::set_current_dir("/").is_err() {
@@ -76,14 +77,17 @@ pub fn supervise(
     let stream = UnixStream::from(fd);
     match converse(&stream, &caller, started, placer) {
         Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            let status = error.code.exit_status();
-            // Writing fails if the caller has disconnected. The error is then lost, because only
-            // the caller receives it.
-            let _ = write_frame(&stream, &Frame::Error { error });
-            ExitCode::from(status)
-        }
+        Err(error) => refuse(stream, error),
     }
+}
+
+/// Sends the caller the error that ends its request, and returns the exit status of this process.
+fn refuse(stream: UnixStream, error: ErrorBody) -> ExitCode {
+    let status = error.code.exit_status();
+    // Writing fails if the caller has disconnected. The error is then lost, because only the caller
+    // receives it.
+    let _ = write_frame(&stream, &Frame::Error { error });
+    ExitCode::from(status)
 }
 
 fn unavailable(e: std::io::Error) -> ErrorBody {

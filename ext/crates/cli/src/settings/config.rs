@@ -29,7 +29,9 @@ const COLUMNS: &[Column] = &[
 Each value comes from the first of: option, environment variable, configuration file, a place where \
 it was found, default. The configuration file is the one in WP_CODEBOX_CONFIG, else \
 ~/.config/wp-codebox/config.json (not for root), else /etc/wp-codebox/config.json: a JSON object \
-with the names of this table, such as {\"wordpress\": \"/srv/site\"}.
+with the names of this table, such as {\"wordpress\": \"/srv/site\"}. In the file of /etc, \
+\"max_runs\", \"user_max_runs\" and \"max_limits\" bound what other users may run through \
+wp-codebox.socket; \"max_limits\" is an object such as {\"memory_bytes\": 1073741824}.
 
 Examples:
   wp-codebox config

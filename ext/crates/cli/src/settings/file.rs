@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LimitsRequest, parse_json};
 
 /// Maximum size of the configuration file in bytes; a larger one is refused.
 const LARGEST: u64 = 64 * 1024;
@@ -33,6 +33,9 @@ struct Members {
     agents_dir: Option<String>,
     browser: Option<String>,
     cache: Option<String>,
+    max_runs: Option<u32>,
+    user_max_runs: Option<u32>,
+    max_limits: LimitsRequest,
 }
 
 /// Path and members of the configuration file that was read; empty if there is none.
@@ -119,7 +122,7 @@ impl ConfigFile {
         ] {
             if file
                 .value(key)
-                .is_some_and(|value| !Path::new(value).is_absolute())
+                .is_some_and(|value| !Path::new(&value).is_absolute())
             {
                 return Err(invalid(format!(
                     "has a relative path in {key:?}; write an absolute one"
@@ -134,23 +137,30 @@ impl ConfigFile {
         self.path.as_deref()
     }
 
+    /// Returns the highest limits of a run that another user starts through a service of root.
+    pub(super) fn max_limits(&self) -> &LimitsRequest {
+        &self.members.max_limits
+    }
+
     /// Returns the value of a member.
-    pub(super) fn value(&self, key: &str) -> Option<&str> {
+    pub(super) fn value(&self, key: &str) -> Option<String> {
         let members = &self.members;
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
         match key {
-            "state" => &members.state,
-            "wordpress" => &members.wordpress,
-            "share" => &members.share,
-            "launcher" => &members.launcher,
-            "php" => &members.php,
-            "cgroup" => &members.cgroup,
-            "identity" => &members.identity,
-            "guest_ids" => &members.guest_ids,
-            "agents_dir" => &members.agents_dir,
-            "browser" => &members.browser,
-            "cache" => &members.cache,
-            _ => &None,
+            "state" => members.state.clone(),
+            "wordpress" => members.wordpress.clone(),
+            "share" => members.share.clone(),
+            "launcher" => members.launcher.clone(),
+            "php" => members.php.clone(),
+            "cgroup" => members.cgroup.clone(),
+            "identity" => members.identity.clone(),
+            "guest_ids" => members.guest_ids.clone(),
+            "agents_dir" => members.agents_dir.clone(),
+            "browser" => members.browser.clone(),
+            "cache" => members.cache.clone(),
+            "max_runs" => number(members.max_runs),
+            "user_max_runs" => number(members.user_max_runs),
+            _ => None,
         }
-        .as_deref()
     }
 }

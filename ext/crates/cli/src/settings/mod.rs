@@ -7,6 +7,7 @@ mod config;
 mod file;
 mod places;
 mod programs;
+mod shares;
 mod show;
 mod source;
 mod state;
@@ -14,7 +15,7 @@ mod wordpress;
 mod xdg;
 
 pub(crate) use config::{ConfigArgs, main as config};
-pub(crate) use programs::{ProgramArgs, host_programs};
+pub(crate) use programs::{ProgramArgs, host_config};
 
 pub(crate) use state::prepare_state;
 
@@ -24,8 +25,9 @@ use file::ConfigFile;
 use source::{Chosen, Origin, Setting, chosen};
 use std::path::{Path, PathBuf};
 use wp_codebox_backend_native::find_php;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice, LimitsRequest};
 use wp_codebox_recipe::WpFallback;
+use wp_codebox_supervisor::HostShares;
 
 /// File whose presence identifies a share directory.
 const SHARE_MARK: &str = "guest/run-php.php";
@@ -40,8 +42,8 @@ const HEADING: &str = "Places on this host";
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PathArgs {
     /// State directory with templates, runs, bundles and keys; owned by one user other than root.
-    /// [default: $WP_CODEBOX_STATE_DIR; root: /var/lib/wp-codebox; others:
-    /// ~/.local/state/wp-codebox]
+    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox/USER if `wp-codebox users` made it,
+    /// else ~/.local/state/wp-codebox; root: /var/lib/wp-codebox/wp-codebox]
     #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
     /// State directory, which commands that start a sandbox create if it is missing.
@@ -112,6 +114,8 @@ pub(crate) struct Settings {
     pub browser: Option<PathBuf>,
     /// What to do if no WordPress of this host has the version that a recipe asks for.
     pub wp_fallback: WpFallback,
+    /// Highest limits of a run of another user.
+    max_limits: LimitsRequest,
     /// All values with their origins, in the order in which `wp-codebox config` prints them.
     chosen: Vec<Chosen>,
     /// Configuration file that was read; `None` if there is none.
@@ -199,7 +203,7 @@ impl Settings {
             None => &args.state,
             registry => registry,
         };
-        let chosen = vec![
+        let mut chosen = vec![
             path(state, Setting::State, &|| Some(places::default_state())),
             path(&args.wordpress, Setting::Wordpress, &|| None),
             path(&args.share, Setting::Share, &|| {
@@ -227,7 +231,9 @@ impl Settings {
             path(&args.browser, Setting::Browser, &|| None),
             path(&None, Setting::Cache, &|| Some(places::default_cache())),
         ];
+        chosen.extend(shares::chosen_shares(&file)?);
         let mut settings = Self::of(chosen, file.path().map(Path::to_owned));
+        settings.max_limits = HostShares::ceilings(file.max_limits());
         if args.run_registry.is_some() {
             settings.missing_state = MissingState::Created;
         }
@@ -256,6 +262,7 @@ impl Settings {
             chosen: Vec::new(),
             file,
             wp_fallback: WpFallback::default(),
+            max_limits: LimitsRequest::default(),
             missing_state: MissingState::Refused,
         };
         settings.find_wordpress(&mut chosen);

@@ -1,10 +1,12 @@
-//! Programs of a service that root started and that serves other users: their requests name none.
+//! Configuration of a service that root started and that serves other users: its programs, because
+//! their requests name none, and the shares of these users.
 
+use super::shares::host_shares;
 use super::{PathArgs, Settings};
 use clap::Args;
 use std::path::PathBuf;
 use wp_codebox_contracts::ErrorBody;
-use wp_codebox_supervisor::HostPrograms;
+use wp_codebox_supervisor::{HostConfig, HostPrograms};
 
 /// Programs of `wp-codebox supervise` for callers other than root. Without an option, the
 /// environment variable, the configuration file and the default of the setting apply.
@@ -25,23 +27,27 @@ pub(crate) struct ProgramArgs {
     pub browser: Option<PathBuf>,
 }
 
-/// Returns the programs of this host. Reads no directory that another user can write.
+/// Returns the configuration of this host. Reads no directory that another user can write.
 ///
 /// # Errors
 /// `wp_codebox_config_invalid` if the configuration file cannot be used.
-pub(crate) fn host_programs(args: &ProgramArgs) -> Result<HostPrograms, ErrorBody> {
+pub(crate) fn host_config(args: &ProgramArgs) -> Result<HostConfig, ErrorBody> {
     let settings = Settings::resolve(&PathArgs {
         launcher: args.launcher.clone(),
         share: args.share.clone(),
         browser: args.browser.clone(),
         ..PathArgs::default()
     })?;
+    let shares = host_shares(&settings.chosen, &settings.max_limits)?;
     let mut php = args.php.clone();
     php.push(settings.php_binary);
-    Ok(HostPrograms {
-        launcher: settings.launcher,
-        share_dir: settings.share_dir,
-        php,
-        browser: settings.browser,
+    Ok(HostConfig {
+        programs: HostPrograms {
+            launcher: settings.launcher,
+            share_dir: settings.share_dir,
+            php,
+            browser: settings.browser,
+        },
+        shares,
     })
 }

@@ -17,6 +17,8 @@ pub(crate) enum Setting {
     AgentsDir,
     Browser,
     Cache,
+    MaxRuns,
+    UserMaxRuns,
 }
 
 /// Names of a setting.
@@ -40,6 +42,13 @@ impl Setting {
                 variable,
             }
         }
+        const fn without_flag(key: &'static str, variable: &'static str) -> Names {
+            Names {
+                key,
+                flag: None,
+                variable,
+            }
+        }
         match self {
             Self::State => row("state", "--state", "WP_CODEBOX_STATE_DIR"),
             Self::Wordpress => row("wordpress", "--wordpress", "WP_CODEBOX_WORDPRESS"),
@@ -51,11 +60,9 @@ impl Setting {
             Self::GuestIds => row("guest_ids", "--guest-ids", "WP_CODEBOX_GUEST_IDS"),
             Self::AgentsDir => row("agents_dir", "--agents-dir", "WP_CODEBOX_AGENTS_DIR"),
             Self::Browser => row("browser", "--browser", "WP_CODEBOX_BROWSER"),
-            Self::Cache => Names {
-                key: "cache",
-                flag: None,
-                variable: "WP_CODEBOX_CACHE_DIR",
-            },
+            Self::Cache => without_flag("cache", "WP_CODEBOX_CACHE_DIR"),
+            Self::MaxRuns => without_flag("max_runs", "WP_CODEBOX_MAX_RUNS"),
+            Self::UserMaxRuns => without_flag("user_max_runs", "WP_CODEBOX_USER_MAX_RUNS"),
         }
     }
 }
