@@ -1,12 +1,13 @@
 //! The `wp_codebox.*` settings. All are `PHP_INI_SYSTEM`: a script cannot change which binaries run
 //! or where state is stored.
 
+use crate::user;
 use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds, LimitsRequest, OuterSandbox,
-    OuterSandboxKind, OuterSandboxNeed,
+    DEFAULT_MAX_LIMITS, ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds,
+    LimitsRequest, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 use wp_codebox_policy as policy;
 
@@ -42,12 +43,12 @@ const MOST_RUNS: u32 = 256;
 /// of a user.
 const MOST_GROUPS: u32 = 64;
 
-/// Default of `wp_codebox.max_limits`, and the bounds of the limits that a value does not name.
-const DEFAULT_MAX_LIMITS: &CStr =
+/// The contracts' default of `wp_codebox.max_limits` as text.
+const DEFAULT_MAX_LIMITS_TEXT: &CStr =
     c"wall_clock_ms:28800000 memory_bytes:17179869184 disk_bytes:17179869184";
 
 static ENTRIES: IniEntryDefs<19> = IniEntryDefs::new([
-    setting(STATE_DIR, c"/var/lib/wp-codebox"),
+    setting(STATE_DIR, c""),
     setting(SHARE_DIR, c"/usr/share/wp-codebox"),
     setting(RUNNER, c"/usr/bin/wp-codebox"),
     setting(LAUNCHER, c"/usr/libexec/wp-codebox-launch"),
@@ -61,7 +62,7 @@ static ENTRIES: IniEntryDefs<19> = IniEntryDefs::new([
     setting(OUTER_SANDBOX_PROGRAM, c""),
     setting(MAX_RUNS, c"8"),
     setting(MAX_GROUPS, c"2"),
-    setting(MAX_LIMITS, DEFAULT_MAX_LIMITS),
+    setting(MAX_LIMITS, DEFAULT_MAX_LIMITS_TEXT),
     setting(RUNNER_SOCKET, c""),
     setting(PROVIDER_KEYS, c""),
     setting(PRIVATE_MODELS, c""),
@@ -131,8 +132,11 @@ pub(crate) fn register(module_number: i32) {
 /// Values of the settings, as text that is not validated yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Directory in which the runs, keys, bundles and WordPress templates are stored.
+    /// Directory in which the runs, keys, bundles and WordPress templates are stored. If the setting
+    /// is empty, that of the user of this process.
     pub(crate) state_dir: String,
+    /// Whether the setting is empty, so that `state_dir` is the default.
+    pub(crate) has_default_state: bool,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub(crate) share_dir: String,
     /// Path of the runner, the program that PHP starts for each run.
@@ -176,8 +180,14 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads all settings; fails only if one is not UTF-8.
     pub(crate) fn read() -> Result<Self, ConfigError> {
+        let state_dir = read(STATE_DIR)?;
+        let has_default_state = state_dir.is_empty();
         Ok(Self {
-            state_dir: read(STATE_DIR)?,
+            state_dir: match has_default_state {
+                true => user::default_state(),
+                false => state_dir,
+            },
+            has_default_state,
             share_dir: read(SHARE_DIR)?,
             runner: read(RUNNER)?,
             launcher: read(LAUNCHER)?,
@@ -265,12 +275,10 @@ impl Settings {
     }
 
     /// Returns the highest limits that a run may have. A limit that the setting does not name has its
-    /// bound in [`DEFAULT_MAX_LIMITS`], or none.
+    /// default bound, or none.
     pub(crate) fn max_limits(&self) -> Result<LimitsRequest, ConfigError> {
-        let mut bounds = LimitsRequest::default();
-        let default = DEFAULT_MAX_LIMITS.to_string_lossy();
-        let set = self.max_limits.iter().map(String::as_str);
-        for entry in default.split(' ').chain(set) {
+        let mut bounds = DEFAULT_MAX_LIMITS;
+        for entry in &self.max_limits {
             let parsed = entry.split_once(':').and_then(|(name, number)| {
                 let member = match name {
                     "wall_clock_ms" => &mut bounds.wall_clock_ms,

@@ -38,6 +38,7 @@ mod spawn;
 mod state;
 mod transfer;
 mod upload;
+mod user;
 mod version;
 
 #[allow(missing_docs)] // The macro drops the documentation of what it generates.

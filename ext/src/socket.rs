@@ -7,6 +7,7 @@
 use crate::guard::Failure;
 use crate::ini::Settings;
 use crate::interrupt::tick;
+use crate::user;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, stat};
 use rustix::io::Errno;
@@ -44,9 +45,9 @@ pub(crate) enum SocketError {
     Refused { path: String },
     /// The file permissions refuse access.
     #[error(
-        "user {us} may not connect to the socket {path}; permit it with SocketUser=, SocketGroup= or SocketMode= in the socket unit"
+        "user {user} may not connect to the socket {path}; permit it as root with `wp-codebox users add {user}`, and restart php-fpm"
     )]
-    Forbidden { path: String, us: u32 },
+    Forbidden { path: String, user: String },
     /// The listener's queue of connections stayed full until the deadline.
     #[error("the socket {path} did not accept the connection within {} seconds; check the service that listens on it", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
@@ -114,7 +115,7 @@ fn attempt(settings: &Settings) -> Result<OwnedFd, SocketError> {
         Errno::CONNREFUSED => SocketError::Refused { path: path() },
         Errno::ACCESS | Errno::PERM => SocketError::Forbidden {
             path: path(),
-            us: geteuid().as_raw(),
+            user: user::name(geteuid().as_raw()),
         },
         errno => failed(errno),
     })?;
@@ -157,7 +158,7 @@ pub(crate) fn check(settings: &Settings) -> Value {
             .err()
             .map(|_| SocketError::Forbidden {
                 path: path.clone(),
-                us: geteuid().as_raw(),
+                user: user::name(geteuid().as_raw()),
             }),
     };
     match problem {

@@ -7,8 +7,10 @@
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
+use crate::user::{self, STATES};
 use rustix::fd::AsFd;
-use rustix::fs::fstat;
+use rustix::fs::{fstat, stat};
+use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -25,6 +27,21 @@ pub(crate) enum StateError {
         "the state directory cannot be opened ({errno}); create it with mode 0700 for the user that runs PHP, or set wp_codebox.state_dir"
     )]
     Open { errno: rustix::io::Errno },
+    /// The default directory of this user does not exist.
+    #[error(
+        "user {user} has no state directory {path}; make it as root with `wp-codebox users add {user}`, or set wp_codebox.state_dir"
+    )]
+    NoneOfUser { user: String, path: String },
+    /// Root has no default directory.
+    #[error(
+        "root has no state directory of a site; run PHP as the user of the site, or set wp_codebox.state_dir to that user's directory ({STATES}/USER)"
+    )]
+    NoneOfRoot,
+    /// The directory of all state directories is itself a state directory.
+    #[error(
+        "{STATES} is itself a state directory, but each user has its own one below it; as root, `wp-codebox users add {user}` says how to move it"
+    )]
+    OldLayout { user: String },
     /// The directory belongs to another user.
     #[error(
         "the state directory belongs to user {owner}, but this process runs as {us}; run it as the owner, or set wp_codebox.state_dir to another directory"
@@ -44,6 +61,9 @@ impl From<StateError> for ErrorBody {
     fn from(error: StateError) -> Self {
         let code = match error {
             StateError::Open { .. }
+            | StateError::NoneOfUser { .. }
+            | StateError::NoneOfRoot
+            | StateError::OldLayout { .. }
             | StateError::Foreign { .. }
             | StateError::TooOpen
             | StateError::Version(_) => ErrorCode::StateDirInvalid,
@@ -63,8 +83,8 @@ pub(crate) struct State {
 impl State {
     /// Opens the state directory and checks owner and mode.
     pub(crate) fn open(settings: &Settings) -> Result<Self, StateError> {
-        let directory = Dir::open(Path::new(&settings.state_dir))
-            .map_err(|errno| StateError::Open { errno })?;
+        let directory =
+            Dir::open(Path::new(&settings.state_dir)).map_err(|errno| unopened(settings, errno))?;
         let stat = fstat(&directory).map_err(|errno| StateError::Open { errno })?;
         let us = geteuid().as_raw();
         if us != 0 && stat.st_uid != us {
@@ -96,6 +116,25 @@ impl State {
             }
         }
         OwnerScope { active }
+    }
+}
+
+/// Returns why the state directory cannot be opened. For a default directory that does not exist, the
+/// error says who makes it.
+fn unopened(settings: &Settings, errno: Errno) -> StateError {
+    let is_missing = matches!(errno, Errno::NOENT | Errno::ACCESS);
+    if !settings.has_default_state || !is_missing {
+        return StateError::Open { errno };
+    }
+    let user = user::name(geteuid().as_raw());
+    // Only root owns the directory of all state directories.
+    match stat(STATES).is_ok_and(|found| found.st_uid != 0) {
+        true => StateError::OldLayout { user },
+        false if geteuid().is_root() => StateError::NoneOfRoot,
+        false => StateError::NoneOfUser {
+            user,
+            path: settings.state_dir.clone(),
+        },
     }
 }
 

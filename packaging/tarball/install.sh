@@ -33,7 +33,7 @@ if [ "$work" = uninstall ]; then
 		if [ "$(readlink "$prefix/bin/$name" || true)" = ../lib/wp-codebox/wp-codebox ]; then rm -f "$prefix/bin/$name"; fi
 	done
 	rm -rf "$lib"
-	echo "removed $lib; state and bundles stay (~/.local/state/wp-codebox, for root /var/lib/wp-codebox)"
+	echo "removed $lib; state and bundles stay (~/.local/state/wp-codebox, for root and users of sites /var/lib/wp-codebox)"
 	exit 0
 fi
 

@@ -77,7 +77,7 @@ final class ExtensionGate {
 			/* translators: 1: directory, 2: directory that holds it. */
 			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server serves. The state directory holds the key that signs bundles, and the data of runs.', 'codebox' ), $state, $served ),
 			[
-				__( 'Move the state directory to a place that no web server serves, for example /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini to it.', 'codebox' ),
+				__( 'Move the state directory to a place that no web server serves, for example below /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini to it.', 'codebox' ),
 				__( 'Delete keys/host.ed25519 in the state directory, so that a new key is created: a key that a web server could serve is not secret.', 'codebox' ),
 			]
 		);

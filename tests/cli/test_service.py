@@ -94,11 +94,11 @@ def test_systemd_units_pass_systemd_analyze_verify_and_set_no_key_that_breaks_gu
         service_text = file.read()
     for key in FORBIDDEN:
         must(not re.search(rf"^{key}=", service_text, re.MULTILINE), f"{key} breaks the guest")
-    for text, lines in ((socket_text, ("Accept=yes", "SocketMode=0600")),
+    for text, lines in ((socket_text, ("Accept=yes", "SocketGroup=wp-codebox", "SocketMode=0660", "TriggerLimitIntervalSec=0")),
                         (service_text, ("KillMode=mixed", "Delegate=memory pids cpu", "OOMPolicy=continue", "NoNewPrivileges=yes"))):
         for line in lines:
             must(re.search(rf"^{line}$", text, re.MULTILINE), f"{line} is missing")
-    must(not re.search(r"^(User|SocketUser)=", socket_text + service_text, re.MULTILINE), "the owner comes from a drop-in")
+    must(not re.search(r"^(User|SocketUser)=", socket_text + service_text, re.MULTILINE), "the socket is root's, and the service starts as root")
     if not shutil.which("systemd-analyze"):
         skip_unless_root("systemd-analyze")
     place = os.path.join(bench.directory, "units")

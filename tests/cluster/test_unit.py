@@ -7,7 +7,7 @@ import pytest
 
 from harness import must, poll_until
 from harness.cluster import World
-from harness.systemd import Machine
+from harness.systemd import Machine, state_of
 
 UNIT = "wp-codebox-node.service"
 
@@ -28,8 +28,8 @@ def test_systemd_unit_starts_a_node_that_finishes_its_run_before_it_stops(world,
     with open(options, "w", encoding="utf-8") as file:
         file.write(f"NODE_OPTIONS={' '.join(words)}\n")
     machine = Machine(bench, "systemd-node", world.nodes.nodes["unit"].state, {
-        "wp-codebox.socket": f"[Socket]\nSocketUser={bench.owner}\n",
-        UNIT: f"[Service]\nEnvironmentFile=\nEnvironmentFile={options}\n",
+        "wp-codebox.socket": "",
+        UNIT: f"{state_of(bench.owner)}EnvironmentFile=\nEnvironmentFile={options}\n",
     }, network="host")
     try:
         poll_until(machine.systemd, what="systemd does not start")

@@ -70,31 +70,41 @@ class Response:
 class World:
     """One WordPress site: its files, servers, HTTP requests, and the processes of its runs."""
 
-    def __init__(self, environment):
-        self.environment = environment
+    def __init__(self, environment, owner=OWNER):
+        self.environment, self.owner = environment, owner
         self.directory = tempfile.mkdtemp(prefix="codebox-fpm.")
         os.chmod(self.directory, 0o755)
-        self.token = f"fpm{os.getpid()}"
-        self.account = pwd.getpwnam(OWNER)
+        self.token = f"fpm{os.getpid()}-{owner}"
+        self.account = pwd.getpwnam(owner)
         self.passwords = {}
         self.max_runs = WORKERS + 2
         self.cleanup_seconds = []
         self.port, self.short_port, self.pool_port, self.short_pool_port = free_ports(4)
         for name in ("bin", "db", "tags", "servers", "opcache"):
             os.mkdir(self.path(name))
+        self.install()
+        self.give(self.path("db"), self.path("tags"), self.path("opcache"))
+        self.servers = self.make_servers()
+        self.host = None
+
+    def install(self):
+        """Copies the programs and makes the state directory."""
         for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
-            shutil.copy2(environment[source], self.path("bin", name))
+            shutil.copy2(self.environment[source], self.path("bin", name))
         self.state = self.path("state")
         os.mkdir(self.state, 0o700)
-        self.give(self.state, self.path("db"), self.path("tags"), self.path("opcache"))
+        self.give(self.state)
         seed_template(self.state)
+
+    def make_servers(self):
+        """Returns the servers of the site, in the order in which they are started."""
         self.fpm = php_fpm(self.path("servers"), {
             "site": {"port": self.pool_port, "max_children": WORKERS},
             # A pool with a short request_terminate_timeout.
             "short": {"port": self.short_pool_port, "max_children": 2, "directives": {"request_terminate_timeout": "8s"}},
-        }, self.settings(), OWNER)
+        }, self.settings(), self.owner)
         self.nginx = nginx(self.path("servers"), self.path("site"), {self.port: self.pool_port, self.short_port: self.short_pool_port})
-        self.host = None
+        return self.fpm, self.nginx
 
     # --- building ---------------------------------------------------------------------------
 
@@ -141,8 +151,8 @@ class World:
             if name != "admin":
                 self.wp("user", "create", name, f"{name}@example.org", f"--role={role}")
             self.passwords[name] = self.wp("user", "application-password", "create", name, "test", "--porcelain").strip()
-        self.fpm.start()
-        self.nginx.start()
+        for server in self.servers:
+            server.start()
         # Mounts and processes after this point were created by a request.
         self.host = Host(self.directory, self.state, "", self.token)
 
@@ -183,14 +193,14 @@ class World:
         for key, value in (compiled | self.settings()).items():
             call += ["-d", f"{key}={value}"]
         call += [self.environment["CODEBOX_WP_CLI"], "--path=" + self.path("site"), *arguments]
-        done = subprocess.run(call, capture_output=True, text=True, check=False, user=OWNER, group=OWNER, extra_groups=[], cwd="/",
+        done = subprocess.run(call, capture_output=True, text=True, check=False, user=self.owner, group=self.owner, extra_groups=[], cwd="/",
                               env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "WP_CLI_CONFIG_PATH": "/dev/null", "WP_CLI_DISABLE_AUTO_CHECK_UPDATE": "1"})
         if done.returncode != 0:
             raise RuntimeError(f"wp {arguments[:2]} ended with {done.returncode}: {done.stdout[-500:]} {done.stderr[-1500:]}")
         return done.stdout
 
     def close(self):
-        for server in (self.nginx, self.fpm):
+        for server in reversed(self.servers):
             with contextlib.suppress(Exception):
                 server.stop()
         self.end_runs()

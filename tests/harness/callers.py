@@ -31,7 +31,7 @@ def root_only():
 
 
 def setpriv(user):
-    return ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
+    return ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--init-groups"]
 
 
 def give(path, user):

@@ -94,11 +94,12 @@ class Server:
 
 
 def php_fpm(directory, pools, settings, owner):
-    """Configures php-fpm with pools {name: {port, max_children, settings}}; `settings` apply to all pools."""
+    """Configures php-fpm with pools {name: {port, max_children, settings, user}}; `settings` apply to all pools, `owner` is the user of those without one."""
     path = os.path.join(directory, "php-fpm.conf")
     lines = ["[global]", f"error_log = {directory}/php-fpm.log", "daemonize = no", f"pid = {directory}/php-fpm.pid"]
     for name, pool in pools.items():
-        lines += [f"[{name}]", f"user = {owner}", f"group = {owner}", f"listen = 127.0.0.1:{pool['port']}", "pm = static",
+        user = pool.get("user", owner)
+        lines += [f"[{name}]", f"user = {user}", f"group = {user}", f"listen = 127.0.0.1:{pool['port']}", "pm = static",
                   f"pm.max_children = {pool['max_children']}", "catch_workers_output = yes", "clear_env = yes",
                   "php_admin_flag[log_errors] = on", f"php_admin_value[error_log] = {directory}/php-errors.log"]
         lines += [f"{key} = {value}" for key, value in pool.get("directives", {}).items()]

@@ -16,7 +16,7 @@ UNITS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "packaging", "syste
 
 
 class Machine:
-    """A booted systemd with `state` as /var/lib/wp-codebox.
+    """A booted systemd with `state` as /var/lib/wp-codebox/OWNER, where OWNER is its owner. Drop-ins name it.
 
     `drop_ins` has the texts of drop-ins by unit; each of these units is started. `network`: `own`, or that of the `host`.
     """
@@ -73,8 +73,12 @@ class Machine:
 
     def control(self, *words):
         """Returns what `systemctl` prints in the namespaces."""
-        inside = ["nsenter", "--target", str(self.systemd()), "--mount", "--pid", "--net", "systemctl", *words]
-        done = subprocess.run(inside, capture_output=True, text=True, timeout=120, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        return self.inside("systemctl", *words)
+
+    def inside(self, *words):
+        """Returns what a program of root prints in the namespaces."""
+        words = ["nsenter", "--target", str(self.systemd()), "--mount", "--pid", "--net", *words]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
         return (done.stdout + done.stderr).strip()
 
     def close(self):
@@ -82,6 +86,11 @@ class Machine:
         with contextlib.suppress(Failed, OSError):
             os.kill(self.systemd() or self.process.pid, signal.SIGKILL)
         self.process.wait(60)
+
+
+def state_of(owner):
+    """Returns the lines of a drop-in of a service that uses the state of this user."""
+    return f"[Service]\nEnvironment=WP_CODEBOX_STATE_DIR=/var/lib/wp-codebox/{owner}\n"
 
 
 def command(unit):

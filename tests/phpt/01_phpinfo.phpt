@@ -26,7 +26,7 @@ Runner protocol => 5
 Contract digest => %x
 
 Directive => Local Value => Master Value
-wp_codebox.state_dir => /var/lib/wp-codebox => /var/lib/wp-codebox
+wp_codebox.state_dir => no value => no value
 wp_codebox.share_dir => /usr/share/wp-codebox => /usr/share/wp-codebox
 wp_codebox.runner => /usr/bin/wp-codebox => /usr/bin/wp-codebox
 wp_codebox.launcher => /usr/libexec/wp-codebox-launch => /usr/libexec/wp-codebox-launch

@@ -4,8 +4,17 @@ import os
 import pwd
 
 from harness import must, poll_until
-from harness.systemd import Machine, command
+from harness.systemd import Machine, command, state_of
 from service import Service, supervisor
+
+#: Connects 300 times, more often than systemd's default limit of triggers.
+CONNECTIONS = """
+import socket
+for number in range(300):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect("/run/wp-codebox/runner.sock")
+print(number + 1)
+"""
 
 
 def test_systemd_service_starts_sandboxes_as_units_of_their_own_that_survive_its_restart(bench, service):
@@ -13,11 +22,11 @@ def test_systemd_service_starts_sandboxes_as_units_of_their_own_that_survive_its
     one = Service(bench, "booted", like=service)
     one.socket = os.path.join(one.state, "service", "api.sock")
     # The command and the owner of docs/service.md; only the paths of this checkout are added.
-    paths = bench.paths("/var/lib/wp-codebox")
+    paths = bench.paths("/")
     at = paths.index("--state")
     machine = Machine(bench, "systemd", one.state, {
-        "wp-codebox.socket": f"[Socket]\nSocketUser={bench.owner}\n",
-        "wp-codebox-serve.service": f"[Service]\nExecStart=\n{command('wp-codebox-serve.service')} {' '.join(paths[:at] + paths[at + 2:])}\n",
+        "wp-codebox.socket": "",
+        "wp-codebox-serve.service": f"{state_of(bench.owner)}ExecStart=\n{command('wp-codebox-serve.service')} {' '.join(paths[:at] + paths[at + 2:])}\n",
     })
     try:
         one.process, one.log = machine.process, machine.log
@@ -41,6 +50,12 @@ def test_systemd_service_starts_sandboxes_as_units_of_their_own_that_survive_its
         again = machine.control("show", "--property=MainPID", "--value", "wp-codebox-serve.service")
         must(again.isdigit() and again != server, f"it did not restart: {server} {again}")
         must(one.state_of(sandbox) == "ready" and supervisor(one, sandbox) == pid, "the sandbox ended with the service")
+        # A user who connects often does not stop the socket for the others.
+        must(machine.inside("setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups", "/usr/bin/python3", "-c", CONNECTIONS) == "300", "not connected")
+        must(machine.control("is-active", "wp-codebox.socket") == "active", "the socket stopped")
+        later = one.create()["id"]
+        must(one.sh(later, "echo still") == "still\n", "no sandbox after many connections")
+        one.delete(f"/v1/sandboxes/{later}").expect(200)
         one.delete(f"/v1/sandboxes/{sandbox}").expect(200)
         must(machine.control("list-units", "--failed", "--no-legend", "--plain") == "", machine.control("list-units", "--failed"))
     finally:

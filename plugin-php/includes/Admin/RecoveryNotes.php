@@ -83,7 +83,7 @@ final class RecoveryNotes {
 				sprintf( _n( '%1$d change was taken back or interrupted, and its record could not be written: %2$s.', '%1$d changes were taken back or interrupted, and their records could not be written: %2$s.', $count, 'codebox' ), $count, rtrim( $reasons[0], '.' ) ),
 				[
 					/* translators: %s: directory. */
-					sprintf( __( 'Make the directory %s and its files writable for the user that PHP runs as, and check its free space. The next request of the site then writes what is missing.', 'codebox' ), (string) ini_get( 'wp_codebox.state_dir' ) ),
+					sprintf( __( 'Make the directory %s and its files writable for the user that PHP runs as, and check its free space. The next request of the site then writes what is missing.', 'codebox' ), (string) ( ExtensionGate::info()['state_dir'] ?? '' ) ),
 					__( 'While the log cannot be written, changes can be taken back but not applied.', 'codebox' ),
 				],
 			];

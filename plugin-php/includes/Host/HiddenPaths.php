@@ -135,7 +135,7 @@ final class HiddenPaths {
 			$known = [];
 		}
 		return [
-			'state'      => [ $info['state_dir'] ?? null, ini_get( 'wp_codebox.state_dir' ) ],
+			'state'      => $info['state_dir'] ?? ini_get( 'wp_codebox.state_dir' ),
 			'share'      => [ $info['share_dir'] ?? null, ini_get( 'wp_codebox.share_dir' ) ],
 			'runner'     => [ $info['runner'] ?? null, ini_get( 'wp_codebox.runner' ), $info['runner_socket'] ?? null ],
 			'launcher'   => [ $info['launcher'] ?? null, ini_get( 'wp_codebox.launcher' ), $info['outer_sandbox_program'] ?? null ],

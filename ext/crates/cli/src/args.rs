@@ -71,7 +71,8 @@ Environment:
   NO_COLOR                             if set, no colours in help and errors
 
 Files:
-  /var/lib/wp-codebox             state of root: templates, runs, bundles, keys
+  /var/lib/wp-codebox/wp-codebox  state of root: templates, runs, bundles, keys
+  /var/lib/wp-codebox/USER        state of a user of `wp-codebox users`
   ~/.local/state/wp-codebox       state of other users
   /var/cache/wp-codebox           WordPress versions of root
   ~/.cache/wp-codebox             WordPress versions of other users
@@ -186,6 +187,9 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Show all settings and where each value comes from.
     Config(super::settings::ConfigArgs),
+    /// Let users of this host run tasks through the runner socket, each with its own state.
+    #[command(subcommand)]
+    Users(super::users::UsersCommand),
     /// Install, list and choose WordPress versions for sandboxes.
     #[command(subcommand)]
     Wordpress(super::wordpress::WordpressCommand),
@@ -281,7 +285,7 @@ pub(crate) struct BundleArgs {
     pub bundle: PathBuf,
     /// State directory whose key counts as this host's key; fails if a directory given here has no
     /// key. With a key, `apply-preflight` rejects bundles that no trusted key signed, like an
-    /// apply does. [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
+    /// apply does. [default: as --state of other commands]
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
@@ -315,7 +319,7 @@ pub(crate) enum ArtifactsCommand {
 #[command(after_help = "\
 Examples:
   wp-codebox artifacts verify --bundle ./out/run_1f \\
-    --state /var/lib/wp-codebox --json
+    --state /var/lib/wp-codebox/www-data --json
 
 Exit status: 0 the bundle is valid, 1 it is not valid or cannot be read.")]
 pub(crate) struct VerifyArgs {
@@ -329,7 +333,7 @@ pub(crate) struct VerifyArgs {
 Examples:
   wp-codebox artifacts apply-preflight --bundle ./out/run_1f \\
     --approved-file /workspace/my-plugin/my-plugin.php \\
-    --state /var/lib/wp-codebox --json
+    --state /var/lib/wp-codebox/www-data --json
 
 Exit status: 0 the approved files can be applied, 1 they cannot; the output states why.")]
 pub(crate) struct PreflightArgs {
@@ -417,7 +421,7 @@ impl From<RequiredLevel> for IsolationLevel {
 #[command(after_help = "\
 Examples:
   wp-codebox doctor
-  sudo wp-codebox doctor --state /var/lib/wp-codebox --json
+  sudo wp-codebox doctor --state /var/lib/wp-codebox/www-data --json
   wp-codebox doctor --require reduced
 
 Exit status: 0 a run with the required isolation level can start, 1 it cannot; each problem is shown \

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
+mod accounts;
 mod activation;
 mod agents;
 mod applying;
@@ -69,6 +70,8 @@ mod sync;
 mod syntax;
 mod tools;
 mod usage;
+mod user_state;
+mod users;
 mod wordpress;
 mod workload;
 
@@ -137,6 +140,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Schema(options) => schema::main(output, &options),
         Command::Doctor(options) => doctor::main(output, &options),
         Command::Config(options) => settings::config(output, &options),
+        Command::Users(command) => users::main(output, &command),
         Command::Wordpress(command) => wordpress::main(output, &command),
         Command::Up(options) => daily::up(output, *options),
         Command::Shell(options) => daily::shell(output, &options),

@@ -54,7 +54,7 @@ pub(crate) struct NamedArgs {
 #[command(after_help = "\
 Examples:
   wp-codebox profile list
-  wp-codebox profile list --state /var/lib/wp-codebox --json
+  wp-codebox profile list --state /var/lib/wp-codebox/www-data --json
 
 Exit status: 0, also when there are no profiles or one is not readable: the list shows which.")]
 pub(crate) struct ListArgs {

@@ -27,7 +27,7 @@ use wp_codebox_policy::{HostPrograms, command_words};
 Examples:
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
-    --wordpress /srv/site --state /var/lib/wp-codebox
+    --wordpress /srv/site --state /var/lib/wp-codebox/www-data
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
     --goal 'Fix the failing settings save' --check 'vendor/bin/phpunit' \\
     --model gpt-5 --model-url https://api.openai.com/v1 \\

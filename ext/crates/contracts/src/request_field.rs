@@ -135,7 +135,7 @@ request_fields! {
         [state_dir] OpenedAsCaller, "must belong to the caller and a group of the caller, so templates, caches and locks of one caller are never those of another; root changes it with the owner's ids only, and follows no record in it; afterwards also by path, as the caller";
         [share_dir] OfService, "programs and presets that guests and the supervisor read";
         [launcher] OfService, "executed by root as the spawner; only root may be able to replace it";
-        [php_binary] OfService, "or a PHP of the system, /usr/bin/phpN.M; executed by the supervisor after it has become the caller, and in guests";
+        [php_binary] OfService, "or php or phpN.M in /usr/bin or /usr/local/bin; executed by the supervisor after it has become the caller, and in guests";
         [wordpress] OpenedAfterRoot, "core files that the supervisor copies into a template of the caller's state directory";
         [denied, code_roots, allowed_roots] Data, "compared with the paths of opened sources; restrict what the caller itself may mount";
         [cgroup] ServiceOnly, "a group below the service's own cgroup";

@@ -77,7 +77,7 @@ pub use snapshots::{
     SnapshotScope, SnapshotStore,
 };
 pub use spend::{SpendError, SpendReservation};
-pub use state_dir::{Owner, StateDir, StateDirError};
+pub use state_dir::{Owner, STATES, StateDir, StateDirError};
 pub use supervisor_death::crash_note;
 pub use timestamp::{now_rfc3339, rfc3339};
 pub use wasi_tools::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTools, parse_wasi_tool};

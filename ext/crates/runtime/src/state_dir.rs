@@ -13,6 +13,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 /// a run need less.
 const RESERVED: u64 = 16 << 20;
 
+/// Directory below which root makes a state directory for each user.
+pub const STATES: &str = "/var/lib/wp-codebox";
+
 /// User id and group id that own the state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
@@ -100,6 +103,8 @@ impl StateDirError {
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
         match self {
+            StateDirError::Missing { path, source } if hosted(path) => body(format!("{self}: {source}"))
+                .hint(format!("as root: wp-codebox users add {}", path.file_name().unwrap_or_default().display())),
             // The directory may exist and only be inaccessible for this user. So this hint does not
             // say how to create a directory, unlike the hint for other errors.
             StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
@@ -121,6 +126,12 @@ impl StateDirError {
                 .hint("check free space and that the file system is not mounted read-only"),
         }
     }
+}
+
+/// Returns whether a path is that of a state directory that `wp-codebox users add` makes, and
+/// nothing is there.
+fn hosted(path: &Path) -> bool {
+    path.parent() == Some(Path::new(STATES)) && path.symlink_metadata().is_err()
 }
 
 /// An open state directory whose owner and mode were found correct.
@@ -190,6 +201,11 @@ impl StateDir {
     /// Drops root privileges permanently. Must be called before the process has a second thread,
     /// because the system calls change only the calling thread.
     pub fn become_owner(&self) -> Result<(), StateDirError> {
+        self.become_owner_with(None)
+    }
+
+    /// Drops root privileges as [`Self::become_owner`] does, and keeps a further group of the owner.
+    pub fn become_owner_with(&self, group: Option<u32>) -> Result<(), StateDirError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
@@ -198,7 +214,8 @@ impl StateDir {
             source,
         };
         let (uid, gid) = (Uid::from_raw(self.owner.uid), Gid::from_raw(self.owner.gid));
-        rustix::thread::set_thread_groups(&[gid]).map_err(fail)?;
+        let groups = [gid].into_iter().chain(group.map(Gid::from_raw));
+        rustix::thread::set_thread_groups(&groups.collect::<Vec<_>>()).map_err(fail)?;
         rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(fail)?;
         rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(fail)?;
         if rustix::process::getuid().is_root()

@@ -36,7 +36,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub capacity: u32,
     /// Directory of the stored inputs of runs (layers); outside of the state directory. [default:
-    /// the state directory's name with -layers]
+    /// the state directory's name with -layers; for /var/lib/wp-codebox/USER .layers-USER beside it]
     #[arg(long, value_name = "DIR")]
     pub layers: Option<PathBuf>,
     /// Largest size of the layers that are kept for later runs: bytes, or a number with K, M or G.

@@ -33,7 +33,7 @@ use wp_codebox_cluster::record::{End, PROTOCOL, new_claimant};
 use wp_codebox_cluster::task::{GitSupport, PrivateModels};
 use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
-use wp_codebox_runtime::{Owner, StateDir};
+use wp_codebox_runtime::{Owner, STATES, StateDir};
 
 /// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one
 /// cancels them.
@@ -61,7 +61,8 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     };
     // Give up root for good, before there is a second thread: the system calls change only the
     // calling thread.
-    state.become_owner().map_err(|e| e.body())?;
+    let group = runner.group(state.owner());
+    state.become_owner_with(group).map_err(|e| e.body())?;
     wp_codebox_backend_native::raise_open_files();
     let claimant = new_claimant(name)?;
     let lock = previous::take(&state, &claimant)?;
@@ -130,9 +131,14 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
 /// anything inside the state directory.
 fn layers(args: &NodeArgs, settings: &Settings, state: &StateDir) -> Result<PathBuf, ErrorBody> {
     let beside = || {
-        let mut path = settings.state_dir.clone().into_os_string();
-        path.push("-layers");
-        PathBuf::from(path)
+        let state = &settings.state_dir;
+        let name = state.file_name().unwrap_or_default().to_string_lossy();
+        // Each other name there is that of a user.
+        let is_hosted = state.parent() == Some(Path::new(STATES));
+        state.with_file_name(match is_hosted {
+            true => format!(".layers-{name}"),
+            false => format!("{name}-layers"),
+        })
     };
     let path = args.layers.clone().unwrap_or_else(beside);
     let failed = |error: std::io::Error| {

@@ -64,18 +64,19 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
         ));
         listeners.push(listener);
     }
+    let runner = || match &args.runner_socket {
+        Some(path) => Runner::Socket(path.clone()),
+        None => Runner::Child,
+    };
     // Give up root for good, before there is a second thread: the system calls change only the
     // calling thread.
-    state.become_owner().map_err(|e| e.body())?;
+    let group = runner().group(state.owner());
+    state.become_owner_with(group).map_err(|e| e.body())?;
     wp_codebox_backend_native::raise_open_files();
     let directory = directory(&state)?;
     let socket = match &args.socket {
         Some(socket) => socket.clone(),
         None => directory.join(SOCKET),
-    };
-    let runner = || match &args.runner_socket {
-        Some(path) => Runner::Socket(path.clone()),
-        None => Runner::Child,
     };
     let roots = SourceRoots::new(&args.source_roots)?;
     let mut config = ServiceConfig::new(directory);

@@ -4,13 +4,13 @@
 //! need not be a member of the group. So root gives the group to the directory, with the
 //! set-group-ID bit: the kernel gives a new file in it the group of the directory.
 
+use crate::accounts;
 use rustix::fs::{
     AtFlags, CWD, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, mkdirat, openat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::SocketAccess;
@@ -111,28 +111,12 @@ fn create(directory: &Path, gid: u32, state: &StateDir) -> Result<(), SocketGrou
     }
 }
 
-/// Returns the id of a group; a number is an id. `getent` knows the groups of directories such as
-/// LDAP as well as those of /etc/group.
+/// Returns the id of a group; a number is an id.
 fn group_id(name: &str) -> Result<u32, SocketGroupError> {
-    let unknown = || SocketGroupError::Unknown {
+    let found = name.parse().ok().or_else(|| accounts::group_id(name));
+    found.ok_or_else(|| SocketGroupError::Unknown {
         name: name.to_owned(),
-    };
-    if let Ok(gid) = name.parse() {
-        return Ok(gid);
-    }
-    if name.is_empty() || name.starts_with('-') {
-        return Err(unknown());
-    }
-    let found = Command::new("/usr/bin/getent")
-        .args(["group", name])
-        .env_clear()
-        .output()
-        .map_err(|_| unknown())?;
-    let row = String::from_utf8_lossy(&found.stdout);
-    row.split(':')
-        .nth(2)
-        .and_then(|gid| gid.trim().parse().ok())
-        .ok_or_else(unknown)
+    })
 }
 
 #[cfg(test)]

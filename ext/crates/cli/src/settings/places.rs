@@ -2,24 +2,35 @@
 
 use super::source::Origin;
 use super::xdg::xdg;
+use crate::accounts::Account;
+use crate::user_state::{STATES, state_of};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// State directory of the host, used by root and by the user who owns it.
-pub(super) const SYSTEM_STATE: &str = "/var/lib/wp-codebox";
+/// System user who owns the state directory of root's commands.
+pub(super) const SYSTEM_USER: &str = "wp-codebox";
 
-/// Returns the default state directory: the host's for root and for its owner, else the user's.
+/// Returns the default state directory: that of the system user for root, the one below
+/// `/var/lib/wp-codebox` for a user who has one there, else one in the user's home directory.
 pub(super) fn default_state() -> (PathBuf, Origin) {
     let user = rustix::process::geteuid();
-    let system = PathBuf::from(SYSTEM_STATE);
     if user.is_root() {
-        return (system, Origin::Default);
+        return (state_of(SYSTEM_USER), Origin::Default);
     }
-    if std::fs::symlink_metadata(&system).is_ok_and(|m| m.uid() == user.as_raw()) {
-        return (system, Origin::Found("it belongs to this user".to_owned()));
+    // Most users have no hosted site: only a host with state directories is asked for the name.
+    let account = Path::new(STATES)
+        .is_dir()
+        .then(|| Account::of(user.as_raw()));
+    if let Some(account) = account.flatten() {
+        let hosted = state_of(&account.name);
+        if std::fs::symlink_metadata(&hosted).is_ok_and(|m| m.uid() == user.as_raw()) {
+            let why = "root made it for this user".to_owned();
+            return (hosted, Origin::Found(why));
+        }
     }
     let own = xdg("XDG_STATE_HOME", ".local/state").map(|state| state.join("wp-codebox"));
-    (own.unwrap_or(system), Origin::Default)
+    let own = own.unwrap_or_else(|| state_of(&user.as_raw().to_string()));
+    (own, Origin::Default)
 }
 
 /// Returns the default cache directory: `/var/cache/wp-codebox` for root, else one of the user.

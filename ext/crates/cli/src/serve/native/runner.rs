@@ -1,13 +1,16 @@
 //! How the service gets a supervisor for a new sandbox.
 
 use crate::Settings;
+use crate::accounts::Account;
 use crate::supervisor::Spawned;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
+use wp_codebox_runtime::Owner;
 
 /// Process that starts supervisors.
 #[derive(Debug)]
@@ -33,6 +36,17 @@ impl Runner {
         }
     }
 
+    /// Returns the group of the runner socket if the owner of the state directory is a member of it: to
+    /// connect, a process that root started keeps this group when it becomes that owner.
+    pub(crate) fn group(&self, owner: Owner) -> Option<u32> {
+        let Self::Socket(path) = self else {
+            return None;
+        };
+        let group = std::fs::metadata(path).ok()?.gid();
+        let is_member = Account::of(owner.uid)?.is_in(group);
+        is_member.then_some(group)
+    }
+
     /// Returns a supervisor that waits for its request.
     pub(crate) fn supervisor(
         &self,
@@ -47,8 +61,12 @@ impl Runner {
                     ErrorBody::new(ErrorCode::RunnerUnavailable, message)
                 };
                 let stream = UnixStream::connect(path).map_err(|e| {
-                    unusable(e.to_string())
-                        .hint("start its service: systemctl enable --now wp-codebox.socket")
+                    unusable(e.to_string()).hint(match e.kind() {
+                        ErrorKind::PermissionDenied => {
+                            "let the owner of the state directory use it (wp-codebox users add), and start this service again"
+                        }
+                        _ => "start its service: systemctl enable --now wp-codebox.socket",
+                    })
                 })?;
                 // The request contains secrets, so the process that listens must be trusted.
                 let peer = socket_peercred(&stream).map_err(|e| unusable(e.to_string()))?;
