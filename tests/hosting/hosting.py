@@ -9,6 +9,7 @@ import ctypes
 import grp
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from harness.templates import seed_template
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fpm"))
 import world as fpm  # noqa: E402
 
+UNIT = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "packaging", "systemd", "wp-codebox.socket")
 STATES = "/var/lib/wp-codebox"
 GROUP = "wp-codebox"
 USERS = ("site-one", "site-two", "site-three")
@@ -40,6 +42,12 @@ fpm.ROLES = {"admin": "administrator"}
 def call(*words, **options):
     """Calls a program; returns it with its output as text."""
     return subprocess.run(words, capture_output=True, text=True, errors="replace", check=False, timeout=120, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, **options)
+
+
+def unit_value(name):
+    """Returns a value of the socket unit."""
+    with open(UNIT, encoding="utf-8") as file:
+        return re.search(rf"^{name}=(.*)$", file.read(), re.M).group(1)
 
 
 class Hosting:
@@ -65,9 +73,9 @@ class Hosting:
             seed_template(os.path.join(STATES, user))
         # systemd-socket-activate passes no environment on.
         self.service = Activator(self, "env", f"WP_CODEBOX_CONFIG={config}", self.program, "supervise", *self.programs())
-        # As in wp-codebox.socket.
-        os.chown(self.service.address, 0, grp.getgrnam(GROUP).gr_gid)
-        os.chmod(self.service.address, 0o660)
+        group, mode = (unit_value(name) for name in ("SocketGroup", "SocketMode"))
+        os.chown(self.service.address, 0, grp.getgrnam(group).gr_gid)
+        os.chmod(self.service.address, int(mode, 8))
         self.sites = [Site(self, user) for user in USERS]
         pools = {site.owner: {"port": site.pool_port, "max_children": 4, "user": site.owner} for site in self.sites}
         os.mkdir(self.path("servers"))

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -279,3 +280,22 @@ def test_processes_of_a_run_belong_to_its_user_or_to_a_guest(one):
     with open(f"/proc/{supervisors[0]}/status", encoding="ascii") as file:
         uids = next(line for line in file if line.startswith("Uid:")).split()[1:]
     must(set(uids) == {str(one.account.pw_uid)}, f"the supervisor can become another user: {uids}")
+
+
+def test_service_that_root_starts_for_a_member_keeps_the_group_of_the_socket(one, hosting):
+    """As wp-codebox-serve.service: without the group the user it becomes could not connect."""
+    group = str(os.stat(hosting.service.address).st_gid)
+    for socket_options, kept in ((["--runner-socket", hosting.service.address], True), ([], False)):
+        process = subprocess.Popen([hosting.program, "serve", "--state", one.state, "--wordpress", hosting.environment["CODEBOX_WORDPRESS"], *hosting.programs(), *socket_options],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            line = next((line for line in process.stderr if "listening" in line), None)
+            must(line, "the service does not listen")
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                status = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
+            must(set(status["Uid"].split()) == {str(one.account.pw_uid)}, f"the service is {status['Uid']}")
+            must((group in status["Groups"].split()) == kept, f"{socket_options}: groups {status['Groups']}")
+        finally:
+            process.terminate()
+            process.wait(60)
+            process.stderr.close()

@@ -53,6 +53,8 @@ def test_systemd_service_starts_sandboxes_as_units_of_their_own_that_survive_its
         # A user who connects often does not stop the socket for the others.
         must(machine.inside("setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups", "/usr/bin/python3", "-c", CONNECTIONS) == "300", "not connected")
         must(machine.control("is-active", "wp-codebox.socket") == "active", "the socket stopped")
+        runs = lambda: machine.control("list-units", "--no-legend", "--plain", "wp-codebox@*").splitlines()
+        poll_until(lambda: len(runs()) == 1, bool, 120, "the services of the connections do not end")
         later = one.create()["id"]
         must(one.sh(later, "echo still") == "still\n", "no sandbox after many connections")
         one.delete(f"/v1/sandboxes/{later}").expect(200)
