@@ -164,7 +164,8 @@ bool(true)
             "processes": null,
             "memory_bytes": null,
             "disk_bytes": null,
-            "output_bytes": null
+            "output_bytes": null,
+            "cpu_milli": null
         },
         "find_renames": true,
         "outer_sandbox": {

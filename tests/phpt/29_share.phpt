@@ -90,8 +90,8 @@ InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
   share.spend.site_microusd must be a whole number from 0 | 
 InvalidInputException wp_codebox_input_invalid
-{"wall_clock_ms":28800000,"processes":null,"memory_bytes":17179869184,"disk_bytes":17179869184,"output_bytes":null} {"wall_clock_ms":3600000,"processes":null,"memory_bytes":2147483648,"disk_bytes":2147483648,"output_bytes":null}
-memory_bytes:1073741824: {"wall_clock_ms":28800000,"processes":null,"memory_bytes":1073741824,"disk_bytes":17179869184,"output_bytes":null} InvalidInputException wp_codebox_limit_invalid
+{"wall_clock_ms":28800000,"processes":null,"memory_bytes":17179869184,"disk_bytes":17179869184,"output_bytes":null,"cpu_milli":null} {"wall_clock_ms":3600000,"processes":null,"memory_bytes":2147483648,"disk_bytes":2147483648,"output_bytes":null,"cpu_milli":null}
+memory_bytes:1073741824: {"wall_clock_ms":28800000,"processes":null,"memory_bytes":1073741824,"disk_bytes":17179869184,"output_bytes":null,"cpu_milli":null} InvalidInputException wp_codebox_limit_invalid
 memory_bytes: ["memory_bytes"] UnavailableException wp_codebox_config_invalid
 memory_bytes:0: ["memory_bytes:0"] UnavailableException wp_codebox_config_invalid
 memory:1: ["memory:1"] UnavailableException wp_codebox_config_invalid
