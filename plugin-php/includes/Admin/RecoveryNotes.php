@@ -12,6 +12,7 @@ namespace WPCodebox\Admin;
 use WPCodebox\DirectApply\ChangeMarks;
 use WPCodebox\DirectApply\RecoveryFile;
 use WPCodebox\DirectApply\RecoveryLink;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
 

@@ -5,9 +5,9 @@
 mod check;
 mod isolation;
 
-use super::Settings;
 use super::args::DoctorArgs;
 use super::output::Output;
+use super::settings::{Settings, prepare_state};
 use check::{Check, Status};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt;
@@ -105,7 +105,9 @@ fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value 
 
 fn examine(settings: &Settings, required: IsolationLevel) -> (Vec<Check>, Option<SelfTest>) {
     let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
-    let opened = StateDir::open(&settings.state_dir).map_err(|e| e.body());
+    // As a run does, so that doctor judges the directory that the first run would use.
+    let opened = prepare_state(settings)
+        .and_then(|()| StateDir::open(&settings.state_dir).map_err(|e| e.body()));
     let usable = opened.is_ok();
     // If the real state directory is unusable, the other checks use a temporary one, so that one
     // call finds every problem.
