@@ -24,9 +24,11 @@ class Activator:
             shutil.chown(place, user)
         self.address = os.path.join(place, "runner.sock")
         program = program or (bench.environment["CODEBOX"], "supervise")
+        # systemd-socket-activate passes only the variables that it is told to.
+        passed = [f"--setenv={name}" for name in environment or {}]
         # `setpriv --no-new-privs` has the effect of NoNewPrivileges= in the systemd unit.
         self.process = subprocess.Popen(
-            ["systemd-socket-activate", *(["--accept"] if accept else []), "-l", self.address,
+            ["systemd-socket-activate", *passed, *(["--accept"] if accept else []), "-l", self.address,
              "setpriv", "--no-new-privs", *program],
             user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={"PATH": "/usr/bin:/bin", **(environment or {})},
