@@ -295,11 +295,14 @@ def test_nothing_that_a_submitter_may_read_contains_a_token_of_another_stream(ac
 def test_every_party_refuses_a_server_that_is_not_strict(bench, environment, program):
     """The test after this one shows what such a server does."""
     as_team = "--submitter", "team"
+    state = os.path.join(bench.directory, "not-strict-host")
+    os.mkdir(state, mode=0o700)
+    bench.own(state)
     calls = {
         "operator": ("cluster", "setup", *as_team, *SMALL),
         "operator's list": ("cluster", "hosts"),
         "submitter": ("cluster", "hosts", *as_team),
-        "configuration of a submitter": ("cluster", "configure", *as_team, "--node-key", f"node={'0' * 64}"),
+        "configuration of a submitter": ("cluster", "configure", *as_team, "--node-key", f"node={'0' * 64}", "--state", state),
         "collection": ("cluster", "gc", *as_team, "--grace", "1s"),
     }
     one = Nats(program, "strict").start()
