@@ -59,18 +59,21 @@ impl From<DoctorError> for ErrorBody {
 
 /// Runs the host self-test and returns its report, a document `wp-codebox/doctor/v1`.
 pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
-    let arguments = [
-        "doctor",
-        "--json",
-        "--state",
-        &settings.state_dir,
-        "--share",
-        &settings.share_dir,
-        "--launcher",
-        &settings.launcher,
-        "--php",
-        &settings.php_binary,
+    // What a run of this site would get: the runner has defaults of its own for empty settings.
+    let options = [
+        ("--state", &settings.state_dir),
+        ("--share", &settings.share_dir),
+        ("--launcher", &settings.launcher),
+        ("--php", &settings.php_binary),
+        ("--cgroup", &settings.cgroup),
+        ("--identity", &settings.identity),
+        ("--guest-ids", &settings.guest_ids),
+        ("--agents-dir", &settings.agents_dir),
     ];
+    let mut arguments = vec!["doctor", "--json"];
+    for (option, value) in options.iter().filter(|(_, value)| !value.is_empty()) {
+        arguments.extend([*option, value.as_str()]);
+    }
     let mut answer = ask(settings, &arguments, Bounds::default())?;
     if answer["schema"] != schema_id::DOCTOR {
         return Err(DoctorError::Foreign.into());

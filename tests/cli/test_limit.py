@@ -89,9 +89,9 @@ def test_cpu_limit_holds_for_all_processes_together_and_a_run_without_a_cgroup_r
     answer = bench.agent(script, "--cpus", "0.25").expect(0)
     cpu, cost = axis(answer, "cpu"), answer.result["cost"]
     must(cpu["enforced"] == "enforced" and "25000 microseconds" in cpu["evidence"], json.dumps(cpu))
-    took = cost["wall_ms"]
-    # How long the limit holds them back depends on the load of the machine; a second of CPU time takes four at least.
-    must(took > 3000 and cost["group"]["throttled_ms"] > 0, f"{took} ms, {cost}")
+    # Without the limit they take a second at most, so the limit holds them back, or a load of the machine that slows them further.
+    held = cost["group"]["throttled_ms"] > 0 or cost["cpu_ms"] < 0.2 * cost["wall_ms"]
+    must(cost["wall_ms"] > 3000 and held, json.dumps(cost))
     must(cost["group"]["memory_peak_bytes"] > 1 << 20, json.dumps(cost))
     # Control: without the limit nothing is held back.
     answer = bench.agent(script).expect(0)

@@ -23,6 +23,10 @@ def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
         run = SupervisorClient(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
         last = run.last()
         must(last["type"] == "result" and last["result"]["outcome"] == "succeeded", json.dumps(last)[:600])
+        # The supervisor reads the limits of the group back as the owner of the state, below the umask of the unit.
+        memory = next(row for row in last["result"]["isolation"]["axes"] if row["axis"] == "memory")
+        must(memory["enforced"] == "enforced" or os.geteuid() != 0, json.dumps(memory))
+        must(last["result"]["cost"]["group"]["memory_peak_bytes"] > 0 or os.geteuid() != 0, json.dumps(last["result"]["cost"]))
         # Two callers close their connections: the caller of an attached run and the caller of a detached run.
         left = SupervisorClient(bench, "echo ready; sleep 60").connect(service.address).accepted()
         stays = SupervisorClient(bench, "echo ready; sleep 2; echo y > y.txt", mode="detached").connect(service.address).accepted()

@@ -10,6 +10,9 @@ import sys
 from .checks import must, skip_unless_root
 from .frames import poll_until
 
+# Of the systemd unit (UMask=).
+UMASK = 0o077
+
 
 class Activator:
     """A listening socket that starts the program for each connection, as a systemd socket unit does."""
@@ -32,7 +35,7 @@ class Activator:
              "setpriv", "--no-new-privs", *program],
             user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={"PATH": "/usr/bin:/bin", **(environment or {})},
-            start_new_session=True)
+            start_new_session=True, umask=UMASK)
         # The socket file exists before listen(); a connection in between gets ECONNREFUSED.
         poll_until(lambda: listens(self.address), bool)
         os.chmod(self.address, 0o777)

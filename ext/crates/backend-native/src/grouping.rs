@@ -44,13 +44,17 @@ pub(crate) fn confirm(
             let _ = group.join(pid);
         }
     }
-    let Some(evidence) = group.evidence().filter(|_| group.holds(pid1)) else {
-        missing(
-            report,
-            "the guest's pid 1 is not in the cgroup of the run",
-            limits,
-        );
-        return None;
+    let found = match group.evidence() {
+        _ if !group.holds(pid1) => Err("the guest's pid 1 is not in the cgroup of the run"),
+        None => Err("the limits of the run's cgroup cannot be read back"),
+        Some(evidence) => Ok(evidence),
+    };
+    let evidence = match found {
+        Ok(evidence) => evidence,
+        Err(why) => {
+            missing(report, why, limits);
+            return None;
+        }
     };
     enforced(report, group, &evidence);
     Some(group.meter())

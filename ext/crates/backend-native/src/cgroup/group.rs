@@ -7,6 +7,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_contracts::{GroupUse, Limits, RunId};
@@ -165,6 +166,13 @@ impl RunCgroup {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let ready = limited
             .map_err(io("setting a limit"))
+            .and_then(|group| {
+                // The process reads the limits back after it has given up root; the umask of the
+                // units (0077) would deny that.
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+                    .map_err(io("setting the mode"))?;
+                Ok(group)
+            })
             .and_then(|group| match shown_limit(&group, self.tcp) {
                 Some(shown) if shown != self.limit => {
                     Err(CgroupError::Ignored { path: path.clone() })

@@ -61,7 +61,7 @@ pub enum CgroupError {
     /// A cgroup cannot be created or limited.
     #[error("the cgroup {path:?} of the run could not be used: {what} failed: {source}")]
     Io {
-        /// Failed operation: `creation`, `setting a limit` or `opening cgroup.procs`.
+        /// Failed operation: `creation`, `setting the mode`, `setting a limit` or `opening cgroup.procs`.
         what: &'static str,
         /// Directory of the cgroup that could not be created or limited.
         path: PathBuf,
