@@ -4,6 +4,7 @@
 //! means that `execve` succeeded. Pid 1 never blocks on that pipe, because any process of the guest
 //! has the child's uid and may stop the child with SIGSTOP before `execve`.
 
+use crate::close_range;
 use crate::privileges;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -211,8 +212,7 @@ fn become_program(
                 return failed(StartStep::Fork, libc::EBADF);
             }
         }
-        let flags = libc::c_int::try_from(libc::CLOSE_RANGE_CLOEXEC).unwrap_or(0);
-        if libc::close_range(3, libc::c_uint::MAX, flags) < 0 {
+        if close_range(3, libc::CLOSE_RANGE_CLOEXEC).is_err() {
             return failed(StartStep::Fork, libc::EBADF);
         }
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
