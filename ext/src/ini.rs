@@ -7,7 +7,7 @@ use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
 use wp_codebox_contracts::{
     DEFAULT_MAX_LIMITS, ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds,
-    LimitsRequest, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
+    LIMIT_FIELDS, LimitsRequest, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 use wp_codebox_policy as policy;
 
@@ -280,16 +280,9 @@ impl Settings {
         let mut bounds = DEFAULT_MAX_LIMITS;
         for entry in &self.max_limits {
             let parsed = entry.split_once(':').and_then(|(name, number)| {
-                let member = match name {
-                    "wall_clock_ms" => &mut bounds.wall_clock_ms,
-                    "processes" => &mut bounds.processes,
-                    "memory_bytes" => &mut bounds.memory_bytes,
-                    "disk_bytes" => &mut bounds.disk_bytes,
-                    "output_bytes" => &mut bounds.output_bytes,
-                    "cpu_milli" => &mut bounds.cpu_milli,
-                    _ => return None,
-                };
-                *member = Some(number.parse().ok().filter(|number| *number > 0)?);
+                let field = LIMIT_FIELDS.iter().find(|field| field.name == name)?;
+                *(field.member)(&mut bounds) =
+                    Some(number.parse().ok().filter(|number| *number > 0)?);
                 Some(())
             });
             parsed.ok_or_else(|| ConfigError::NotLimits {

@@ -6,7 +6,8 @@
 use crate::ini::Settings;
 use serde_json::Value;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Limits, LimitsRequest, Requester, RequesterShare, TaskSpec,
+    ErrorBody, ErrorCode, LIMIT_FIELDS, LimitField, LimitsRequest, Requester, RequesterShare,
+    TaskSpec,
 };
 
 const GIB: u64 = 1 << 30;
@@ -29,22 +30,27 @@ pub(crate) fn apply(
     settings: &Settings,
 ) -> Result<RequesterShare, ErrorBody> {
     let bounds = settings.max_limits()?;
-    let fields = fields(&task.share.ceilings, &bounds);
-    for field in &fields {
-        let asked = (field.member)(&mut task.limits);
+    for limit in &LIMIT_FIELDS {
+        let ceiling = Ceiling::of(limit, &task.share.ceilings, &bounds);
+        let asked = (limit.member)(&mut task.limits);
         match *asked {
-            Some(value) if value > field.ceiling => {
-                return Err(field.exceeded_by(&format!("limits.{}", field.name), value));
+            Some(value) if value > ceiling.value => {
+                return Err(ceiling.exceeded_by(&format!("limits.{}", limit.name), value));
             }
             Some(_) => {}
-            None => *asked = (field.default > field.ceiling).then_some(field.ceiling),
+            None => {
+                *asked = limit
+                    .exceeds_by_default(ceiling.value)
+                    .then_some(ceiling.value)
+            }
         }
-    }
-    // A sandbox that stays open occupies its share after the wall clock limit, for this time.
-    let [duration, ..] = &fields;
-    let held = task.hold.as_ref().map(|hold| hold.max_ttl_ms);
-    if let Some(held) = held.filter(|held| *held > duration.ceiling) {
-        return Err(duration.exceeded_by("hold.max_ttl_ms", held));
+        // A sandbox that stays open occupies its share after the wall clock limit, for this time.
+        if limit.name == "wall_clock_ms"
+            && let Some(hold) = &task.hold
+            && hold.max_ttl_ms > ceiling.value
+        {
+            return Err(ceiling.exceeded_by("hold.max_ttl_ms", hold.max_ttl_ms));
+        }
     }
     let runs = match task.share.runs {
         Some(0) => {
@@ -75,96 +81,53 @@ fn requester(task: &TaskSpec) -> Requester {
 }
 
 /// One limit of a run and its ceiling.
-struct Field {
-    /// Name in `limits`.
-    name: &'static str,
-    /// Name of its ceiling on the settings page.
-    label: &'static str,
-    /// Finds the limit.
-    member: fn(&mut LimitsRequest) -> &mut Option<u64>,
-    /// Value of a run that asks for none.
-    default: u64,
+struct Ceiling {
+    limit: &'static LimitField,
     /// Highest value that a run may have.
-    ceiling: u64,
+    value: u64,
     /// Whether the operator's bound, and not the host site, sets the ceiling.
     is_bound: bool,
 }
 
-impl Field {
+impl Ceiling {
+    /// Returns the ceiling of a limit: the lower one of the host site's and the operator's.
+    fn of(limit: &'static LimitField, chosen: &LimitsRequest, bounds: &LimitsRequest) -> Self {
+        let wanted = limit.of(chosen).or(limit.of(&DEFAULT_CEILINGS));
+        let wanted = wanted.unwrap_or(u64::MAX);
+        let bound = limit.of(bounds).unwrap_or(u64::MAX);
+        Self {
+            limit,
+            value: wanted.min(bound),
+            is_bound: bound <= wanted,
+        }
+    }
+
     /// Returns the error for a field of the task with a value above the ceiling.
     fn exceeded_by(&self, field: &str, value: u64) -> ErrorBody {
-        let Self {
-            name,
-            label,
-            ceiling,
-            ..
-        } = self;
+        let ceiling = self.value;
         let hint = if self.is_bound {
+            let name = self.limit.name;
             format!("the operator can raise {name} in wp_codebox.max_limits in php.ini")
         } else {
+            let label = label(self.limit.name);
             format!("an administrator can raise the ceiling \"{label}\" in the settings of Codebox")
         };
         let message = format!("{field} is {value}, but on this site it may be at most {ceiling}");
         ErrorBody::new(ErrorCode::LimitInvalid, message)
             .with("field", field)
-            .with("ceiling", *ceiling)
+            .with("ceiling", ceiling)
             .hint(format!("ask for less, or {hint}"))
     }
 }
 
-/// Returns every limit with its ceiling: the lower one of the host site's and the operator's.
-fn fields(chosen: &LimitsRequest, bounds: &LimitsRequest) -> [Field; 6] {
-    let default = Limits::default();
-    let row = |name, label, member: fn(&mut LimitsRequest) -> &mut Option<u64>, default| {
-        let of = |limits: &LimitsRequest| *member(&mut limits.clone());
-        let wanted = of(chosen).or(of(&DEFAULT_CEILINGS)).unwrap_or(u64::MAX);
-        let bound = of(bounds).unwrap_or(u64::MAX);
-        Field {
-            name,
-            label,
-            member,
-            default,
-            ceiling: wanted.min(bound),
-            is_bound: bound <= wanted,
-        }
-    };
-    [
-        row(
-            "wall_clock_ms",
-            "Duration (seconds)",
-            |limits| &mut limits.wall_clock_ms,
-            default.wall_clock_ms,
-        ),
-        row(
-            "processes",
-            "Processes",
-            |limits| &mut limits.processes,
-            default.processes,
-        ),
-        row(
-            "memory_bytes",
-            "Memory (MiB)",
-            |limits| &mut limits.memory_bytes,
-            default.memory_bytes,
-        ),
-        row(
-            "disk_bytes",
-            "Disk (MiB)",
-            |limits| &mut limits.disk_bytes,
-            default.disk_bytes,
-        ),
-        row(
-            "output_bytes",
-            "Output kept per program (MiB)",
-            |limits| &mut limits.output_bytes,
-            default.output_bytes,
-        ),
-        // A run that asks for no CPU limit may use every processor.
-        row(
-            "cpu_milli",
-            "cpu_milli",
-            |limits| &mut limits.cpu_milli,
-            default.cpu_milli.unwrap_or(u64::MAX),
-        ),
-    ]
+/// Returns the name of a limit's ceiling on the settings page.
+fn label(limit: &str) -> &str {
+    match limit {
+        "wall_clock_ms" => "Duration (seconds)",
+        "processes" => "Processes",
+        "memory_bytes" => "Memory (MiB)",
+        "disk_bytes" => "Disk (MiB)",
+        "output_bytes" => "Output kept per program (MiB)",
+        other => other,
+    }
 }

@@ -89,8 +89,8 @@ pub use kernel::{
     TMPFS_USER_XATTRS,
 };
 pub use limits::{
-    AboveCeiling, CPU_MILLI, DEFAULT_MAX_LIMITS, FIXED_LIMITS, FixedLimits, LimitError, Limits,
-    LimitsRequest,
+    AboveCeiling, CPU_MILLI, DEFAULT_MAX_LIMITS, FIXED_LIMITS, FixedLimits, LIMIT_FIELDS,
+    LimitError, LimitField, Limits, LimitsRequest,
 };
 pub use live::{
     CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,

@@ -113,15 +113,98 @@ pub struct LimitError {
     pub max: u64,
 }
 
+/// Limits of a run that asks for none.
+const DEFAULT: Limits = Limits {
+    wall_clock_ms: 15 * 60 * 1000,
+    processes: 128,
+    memory_bytes: 1024 * MIB,
+    disk_bytes: 512 * MIB,
+    output_bytes: 8 * MIB,
+    cpu_milli: None,
+};
+
 impl Default for Limits {
     fn default() -> Self {
+        DEFAULT
+    }
+}
+
+/// One of the limits of a run.
+#[derive(Debug)]
+pub struct LimitField {
+    /// Name of the field in a request.
+    pub name: &'static str,
+    /// Value of a run that asks for none; `None`: such a run is not limited.
+    pub default: Option<u64>,
+    /// Smallest and largest value.
+    pub range: (u64, u64),
+    /// Finds the field in a request.
+    pub member: fn(&mut LimitsRequest) -> &mut Option<u64>,
+}
+
+/// All limits of a run.
+pub const LIMIT_FIELDS: [LimitField; 6] = [
+    LimitField {
+        name: "wall_clock_ms",
+        default: Some(DEFAULT.wall_clock_ms),
+        range: (100, 24 * 3600 * 1000),
+        member: |limits| &mut limits.wall_clock_ms,
+    },
+    LimitField {
+        name: "processes",
+        default: Some(DEFAULT.processes),
+        range: (4, 4096),
+        member: |limits| &mut limits.processes,
+    },
+    LimitField {
+        name: "memory_bytes",
+        default: Some(DEFAULT.memory_bytes),
+        range: (64 * MIB, 64 * 1024 * MIB),
+        member: |limits| &mut limits.memory_bytes,
+    },
+    LimitField {
+        name: "disk_bytes",
+        default: Some(DEFAULT.disk_bytes),
+        range: (MIB, 64 * 1024 * MIB),
+        member: |limits| &mut limits.disk_bytes,
+    },
+    LimitField {
+        name: "output_bytes",
+        default: Some(DEFAULT.output_bytes),
+        range: (1024, 256 * MIB),
+        member: |limits| &mut limits.output_bytes,
+    },
+    LimitField {
+        name: "cpu_milli",
+        default: DEFAULT.cpu_milli,
+        range: CPU_MILLI,
+        member: |limits| &mut limits.cpu_milli,
+    },
+];
+
+impl LimitField {
+    /// Returns the value of this limit in a request.
+    #[must_use]
+    pub fn of(&self, request: &LimitsRequest) -> Option<u64> {
+        *(self.member)(&mut request.clone())
+    }
+
+    /// Returns whether a run that asks for nothing would have a value above the ceiling.
+    #[must_use]
+    pub fn exceeds_by_default(&self, ceiling: u64) -> bool {
+        self.default.unwrap_or(u64::MAX) > ceiling
+    }
+}
+
+impl From<Limits> for LimitsRequest {
+    fn from(limits: Limits) -> Self {
         Self {
-            wall_clock_ms: 15 * 60 * 1000,
-            processes: 128,
-            memory_bytes: 1024 * MIB,
-            disk_bytes: 512 * MIB,
-            output_bytes: 8 * MIB,
-            cpu_milli: None,
+            wall_clock_ms: Some(limits.wall_clock_ms),
+            processes: Some(limits.processes),
+            memory_bytes: Some(limits.memory_bytes),
+            disk_bytes: Some(limits.disk_bytes),
+            output_bytes: Some(limits.output_bytes),
+            cpu_milli: limits.cpu_milli,
         }
     }
 }
@@ -130,14 +213,12 @@ impl LimitsRequest {
     /// Returns these limits, and those of `other` where a limit is absent.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
-        Self {
-            wall_clock_ms: self.wall_clock_ms.or(other.wall_clock_ms),
-            processes: self.processes.or(other.processes),
-            memory_bytes: self.memory_bytes.or(other.memory_bytes),
-            disk_bytes: self.disk_bytes.or(other.disk_bytes),
-            output_bytes: self.output_bytes.or(other.output_bytes),
-            cpu_milli: self.cpu_milli.or(other.cpu_milli),
+        let mut both = self.clone();
+        for field in &LIMIT_FIELDS {
+            let member = (field.member)(&mut both);
+            *member = member.or(field.of(other));
         }
+        both
     }
 
     /// Bounds these limits by `ceilings`: an absent limit whose default is above its ceiling becomes
@@ -146,58 +227,21 @@ impl LimitsRequest {
     /// # Errors
     /// If a limit is above its ceiling.
     pub fn bound_by(&mut self, ceilings: &Self) -> Result<(), AboveCeiling> {
-        let d = Limits::default();
-        let rows = [
-            (
-                "wall_clock_ms",
-                &mut self.wall_clock_ms,
-                d.wall_clock_ms,
-                ceilings.wall_clock_ms,
-            ),
-            (
-                "processes",
-                &mut self.processes,
-                d.processes,
-                ceilings.processes,
-            ),
-            (
-                "memory_bytes",
-                &mut self.memory_bytes,
-                d.memory_bytes,
-                ceilings.memory_bytes,
-            ),
-            (
-                "disk_bytes",
-                &mut self.disk_bytes,
-                d.disk_bytes,
-                ceilings.disk_bytes,
-            ),
-            (
-                "output_bytes",
-                &mut self.output_bytes,
-                d.output_bytes,
-                ceilings.output_bytes,
-            ),
-            // A run without a CPU limit may use every processor.
-            (
-                "cpu_milli",
-                &mut self.cpu_milli,
-                d.cpu_milli.unwrap_or(u64::MAX),
-                ceilings.cpu_milli,
-            ),
-        ];
-        for (field, asked, default, ceiling) in rows {
-            let Some(ceiling) = ceiling else { continue };
+        for field in &LIMIT_FIELDS {
+            let Some(ceiling) = field.of(ceilings) else {
+                continue;
+            };
+            let asked = (field.member)(self);
             match *asked {
                 Some(value) if value > ceiling => {
                     return Err(AboveCeiling {
-                        field,
+                        field: field.name,
                         value,
                         ceiling,
                     });
                 }
                 Some(_) => {}
-                None => *asked = (default > ceiling).then_some(ceiling),
+                None => *asked = field.exceeds_by_default(ceiling).then_some(ceiling),
             }
         }
         Ok(())
@@ -205,51 +249,26 @@ impl LimitsRequest {
 
     /// Fills in defaults for absent limits; fails when a value is outside its range.
     pub fn resolve(&self) -> Result<Limits, LimitError> {
-        let d = Limits::default();
-        let pick = |field, given: Option<u64>, default, min, max| match given {
-            None => Ok(default),
-            Some(value) if (min..=max).contains(&value) => Ok(value),
-            Some(value) => Err(LimitError {
-                field,
-                value,
-                min,
-                max,
-            }),
-        };
+        for field in &LIMIT_FIELDS {
+            let (min, max) = field.range;
+            if let Some(value) = field.of(self)
+                && !(min..=max).contains(&value)
+            {
+                return Err(LimitError {
+                    field: field.name,
+                    value,
+                    min,
+                    max,
+                });
+            }
+        }
         Ok(Limits {
-            wall_clock_ms: pick(
-                "wall_clock_ms",
-                self.wall_clock_ms,
-                d.wall_clock_ms,
-                100,
-                24 * 3600 * 1000,
-            )?,
-            processes: pick("processes", self.processes, d.processes, 4, 4096)?,
-            memory_bytes: pick(
-                "memory_bytes",
-                self.memory_bytes,
-                d.memory_bytes,
-                64 * MIB,
-                64 * 1024 * MIB,
-            )?,
-            disk_bytes: pick(
-                "disk_bytes",
-                self.disk_bytes,
-                d.disk_bytes,
-                MIB,
-                64 * 1024 * MIB,
-            )?,
-            output_bytes: pick(
-                "output_bytes",
-                self.output_bytes,
-                d.output_bytes,
-                1024,
-                256 * MIB,
-            )?,
-            cpu_milli: match self.cpu_milli {
-                None => None,
-                given => Some(pick("cpu_milli", given, 0, CPU_MILLI.0, CPU_MILLI.1)?),
-            },
+            wall_clock_ms: self.wall_clock_ms.unwrap_or(DEFAULT.wall_clock_ms),
+            processes: self.processes.unwrap_or(DEFAULT.processes),
+            memory_bytes: self.memory_bytes.unwrap_or(DEFAULT.memory_bytes),
+            disk_bytes: self.disk_bytes.unwrap_or(DEFAULT.disk_bytes),
+            output_bytes: self.output_bytes.unwrap_or(DEFAULT.output_bytes),
+            cpu_milli: self.cpu_milli,
         })
     }
 }

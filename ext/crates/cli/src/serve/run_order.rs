@@ -14,7 +14,8 @@ use crate::sandbox::{LONGEST, check_route};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Limits, LimitsRequest, MountRequest, RunId, RunMode, RunRequest, SiteId,
+    AboveCeiling, ErrorBody, ErrorCode, LimitsRequest, MountRequest, RunId, RunMode, RunRequest,
+    SiteId,
 };
 use wp_codebox_policy::{defaults, normalise_task};
 use wp_codebox_recipe::Profile;
@@ -22,12 +23,12 @@ use wp_codebox_service::{Requester, RunOrder};
 
 const MIB: u64 = 1024 * 1024;
 /// Highest limits of a run without a profile that a client with a token starts.
-const CEILING: Limits = Limits {
-    wall_clock_ms: 3600 * 1000,
-    processes: 512,
-    memory_bytes: 2048 * MIB,
-    disk_bytes: 2048 * MIB,
-    output_bytes: 32 * MIB,
+const CEILING: LimitsRequest = LimitsRequest {
+    wall_clock_ms: Some(3600 * 1000),
+    processes: Some(512),
+    memory_bytes: Some(2048 * MIB),
+    disk_bytes: Some(2048 * MIB),
+    output_bytes: Some(32 * MIB),
     cpu_milli: None,
 };
 /// Fields of a task that the service refuses, each with the reason. A client of the service is not
@@ -112,15 +113,19 @@ pub(super) fn request(
             json!({"id": profile.id, "version": profile.version, "sha256": profile.sha256}),
         );
     }
-    request.limits = match (&profile, order.requester) {
-        (Some(profile), _) => within(&request.limits, &of_profile(profile)?, "the profile allows")?,
-        (None, Requester::Token) => within(
-            &request.limits,
+    match (&profile, order.requester) {
+        (Some(profile), _) => bound(
+            &mut request.limits,
+            &of_profile(profile)?,
+            "the profile allows",
+        )?,
+        (None, Requester::Token) => bound(
+            &mut request.limits,
             &CEILING,
             "a run without a profile may have",
         )?,
-        (None, Requester::Administrator) => request.limits,
-    };
+        (None, Requester::Administrator) => {}
+    }
     Ok(request)
 }
 
@@ -183,87 +188,49 @@ fn workspace(profile: &Profile) -> Option<MountRequest> {
 }
 
 /// Returns the highest limits of a run of a profile: those of its sandboxes.
-fn of_profile(profile: &Profile) -> Result<Limits, ErrorBody> {
+fn of_profile(profile: &Profile) -> Result<LimitsRequest, ErrorBody> {
     let limits = LimitsRequest {
         wall_clock_ms: Some(profile.ttl.max_ms.min(LONGEST)),
         ..profile.resources.clone()
     };
-    limits.resolve().map_err(|error| {
+    let limits = limits.resolve().map_err(|error| {
         let message = format!(
             "the profile {} cannot be used for runs: {error}; correct the profile",
             profile.id
         );
         ErrorBody::new(ErrorCode::ProfileInvalid, message)
-    })
+    })?;
+    Ok(limits.into())
 }
 
-/// Returns the requested limits if none exceeds `most`; absent ones get their default, or `most` if
-/// that is lower.
-fn within(asked: &LimitsRequest, most: &Limits, rule: &str) -> Result<LimitsRequest, ErrorBody> {
-    let usual = Limits::default();
-    let bound = |name: &str, asked: Option<u64>, usual: u64, most: u64| match asked {
-        None => Ok(Some(usual.min(most))),
-        Some(value) if value <= most => Ok(Some(value)),
-        Some(value) => {
-            let message = format!(
-                "limits.{name} is {value}, but {rule} at most {most}; ask for less, or use a profile that allows more"
-            );
-            Err(ErrorBody::new(ErrorCode::LimitInvalid, message)
-                .with("field", format!("limits.{name}")))
-        }
-    };
-    Ok(LimitsRequest {
-        wall_clock_ms: bound(
-            "wall_clock_ms",
-            asked.wall_clock_ms,
-            usual.wall_clock_ms,
-            most.wall_clock_ms,
-        )?,
-        processes: bound(
-            "processes",
-            asked.processes,
-            usual.processes,
-            most.processes,
-        )?,
-        memory_bytes: bound(
-            "memory_bytes",
-            asked.memory_bytes,
-            usual.memory_bytes,
-            most.memory_bytes,
-        )?,
-        disk_bytes: bound(
-            "disk_bytes",
-            asked.disk_bytes,
-            usual.disk_bytes,
-            most.disk_bytes,
-        )?,
-        output_bytes: bound(
-            "output_bytes",
-            asked.output_bytes,
-            usual.output_bytes,
-            most.output_bytes,
-        )?,
-        cpu_milli: match (asked.cpu_milli, most.cpu_milli) {
-            (asked, None) => asked,
-            (asked, Some(most)) => bound("cpu_milli", asked, most, most)?,
-        },
+/// Refuses limits above `most`, and lowers the defaults of absent ones to it.
+fn bound(limits: &mut LimitsRequest, most: &LimitsRequest, rule: &str) -> Result<(), ErrorBody> {
+    limits.bound_by(most).map_err(|above| {
+        let AboveCeiling { field, value, ceiling } = above;
+        let message = format!(
+            "limits.{field} is {value}, but {rule} at most {ceiling}; ask for less, or use a profile that allows more"
+        );
+        ErrorBody::new(ErrorCode::LimitInvalid, message).with("field", format!("limits.{field}"))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::Limits;
 
     #[test]
     fn limit_above_the_bound_is_refused_and_an_absent_limit_stays_within_it() {
-        let small = Limits {
-            memory_bytes: 512 * MIB,
+        let small = LimitsRequest {
+            memory_bytes: Some(512 * MIB),
             ..CEILING
         };
-        let given = within(&LimitsRequest::default(), &small, "the profile allows").unwrap();
-        assert_eq!(given.memory_bytes, Some(512 * MIB));
-        assert_eq!(given.wall_clock_ms, Some(Limits::default().wall_clock_ms));
-        for (field, asked) in [
+        let mut given = LimitsRequest::default();
+        bound(&mut given, &small, "the profile allows").unwrap();
+        let given = given.resolve().unwrap();
+        assert_eq!(given.memory_bytes, 512 * MIB);
+        assert_eq!(given.wall_clock_ms, Limits::default().wall_clock_ms);
+        for (field, mut asked) in [
             (
                 "limits.memory_bytes",
                 LimitsRequest {
@@ -279,15 +246,15 @@ mod tests {
                 },
             ),
         ] {
-            let error = within(&asked, &small, "the profile allows").unwrap_err();
+            let error = bound(&mut asked, &small, "the profile allows").unwrap_err();
             assert_eq!(error.code, ErrorCode::LimitInvalid);
             assert!(error.message.contains(field), "{error}");
         }
         // Positive control: the bound itself.
-        let most = LimitsRequest {
+        let mut most = LimitsRequest {
             memory_bytes: Some(512 * MIB),
             ..LimitsRequest::default()
         };
-        assert!(within(&most, &small, "the profile allows").is_ok());
+        assert!(bound(&mut most, &small, "the profile allows").is_ok());
     }
 }
