@@ -6,6 +6,9 @@ wp_codebox.state_dir=/srv/state
 wp_codebox.share_dir=/srv/share
 wp_codebox.launcher=/srv/launch
 wp_codebox.php_binary=/srv/php
+wp_codebox.cgroup=/srv/cgroup
+wp_codebox.guest_ids=1950000000:4096
+wp_codebox.agents_dir=
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
@@ -26,7 +29,7 @@ foreach ( [ '/bin/true', '/bin/false', '/nonexistent/runner', '/etc/passwd' ] as
 ?>
 --EXPECT--
 wp-codebox/doctor/v1 ok full
-doctor --json --state /srv/state --share /srv/share --launcher /srv/launch --php /srv/php
+doctor --json --state /srv/state --share /srv/share --launcher /srv/launch --php /srv/php --cgroup /srv/cgroup --identity auto --guest-ids 1950000000:4096
 string(0) ""
 string(1) "/"
 string(9) "/dev/null"
