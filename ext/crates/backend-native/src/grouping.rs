@@ -65,14 +65,13 @@ fn axis(report: &mut IsolationReport, axis: IsolationAxis) -> Option<&mut AxisRe
 }
 
 fn missing(report: &mut IsolationReport, why: &str, limits: &Limits) {
-    let without = |row: &mut AxisReport| row.evidence = format!("{}; {why}", row.evidence);
     if let Some(memory) = axis(report, IsolationAxis::Memory) {
-        without(memory);
+        memory.evidence = format!("{}; {why}", memory.evidence);
     }
     if limits.cpu_milli.is_some()
         && let Some(cpu) = axis(report, IsolationAxis::Cpu)
     {
-        without(cpu);
+        cpu.evidence = format!("{}; the run has no cgroup, see memory", cpu.evidence);
     }
 }
 
