@@ -69,26 +69,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Closes the descriptors from `first` on, or applies `flags` to them. A plain system call: the C
-/// library of Debian 11 (2.31), which links the tarball's launcher, has no function for it.
-///
-/// # Safety
-/// If the descriptors are closed, no code uses them afterwards.
-unsafe fn close_range(first: libc::c_uint, flags: libc::c_uint) -> std::io::Result<()> {
-    // SAFETY: the call gets numbers only; the caller vouches for the descriptors.
-    match unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
-}
-
 /// Takes the three inherited file descriptors, closes all others and empties the environment.
 fn descriptors() -> Result<(OwnedFd, OwnedFd, OwnedFd), Failure> {
     let last = LauncherFd::Lifetime as libc::c_uint;
     // SAFETY: no descriptor above the last is used by anything yet, and no other thread
     // reads the environment.
     unsafe {
-        close_range(last + 1, 0).at(Step::Descriptors, "close_range")?;
+        privileges::close_range(last + 1, 0).at(Step::Descriptors, "close_range")?;
         libc::clearenv();
     }
     let take = |which: LauncherFd| {

@@ -4,7 +4,6 @@
 //! means that `execve` succeeded. Pid 1 never blocks on that pipe, because any process of the guest
 //! has the child's uid and may stop the child with SIGSTOP before `execve`.
 
-use crate::close_range;
 use crate::privileges;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -212,7 +211,7 @@ fn become_program(
                 return failed(StartStep::Fork, libc::EBADF);
             }
         }
-        if close_range(3, libc::CLOSE_RANGE_CLOEXEC).is_err() {
+        if privileges::close_range(3, libc::CLOSE_RANGE_CLOEXEC).is_err() {
             return failed(StartStep::Fork, libc::EBADF);
         }
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
