@@ -44,14 +44,13 @@ pub(crate) fn confirm(
             let _ = group.join(pid);
         }
     }
-    let found = match group.evidence() {
-        _ if !group.holds(pid1) => Err("the guest's pid 1 is not in the cgroup of the run"),
-        None => Err("the limits of the run's cgroup cannot be read back"),
-        Some(evidence) => Ok(evidence),
-    };
-    let evidence = match found {
-        Ok(evidence) => evidence,
-        Err(why) => {
+    let evidence = match group.evidence() {
+        Some(evidence) if group.holds(pid1) => evidence,
+        unusable => {
+            let why = match unusable {
+                None => "the limits of the run's cgroup cannot be read back",
+                Some(_) => "the guest's pid 1 is not in the cgroup of the run",
+            };
             missing(report, why, limits);
             return None;
         }
@@ -71,7 +70,7 @@ fn missing(report: &mut IsolationReport, why: &str, limits: &Limits) {
     if limits.cpu_milli.is_some()
         && let Some(cpu) = axis(report, IsolationAxis::Cpu)
     {
-        cpu.evidence = format!("{}; the run has no cgroup, see memory", cpu.evidence);
+        cpu.evidence = format!("{}; no cgroup limits the run, see memory", cpu.evidence);
     }
 }
 
