@@ -1,10 +1,11 @@
 //! Spans of OpenTelemetry, sent to a collector on loopback.
 
 use crate::server::{Server, until};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use wp_codebox_service::OtlpEndpoint;
 
@@ -152,11 +153,11 @@ fn spans_of_requests_and_sandboxes_reach_the_collector_without_secrets() {
 
 #[test]
 fn spans_that_no_collector_takes_are_dropped_and_counted_and_requests_go_on() {
-    // Nothing listens on the port of a closed listener.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", closed.local_addr().unwrap());
-    drop(closed);
-    let endpoint = OtlpEndpoint::parse(&address).unwrap();
+    // The port of a socket that is bound but does not listen refuses connections.
+    let bound = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&bound, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&bound).unwrap()).unwrap();
+    let endpoint = OtlpEndpoint::parse(&format!("http://{address}")).unwrap();
     let server = Server::with(|config| config.otlp = Some(endpoint));
     let admin = server.admin();
     admin.get("/v1/sandboxes").expect(200);

@@ -20,6 +20,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -182,10 +184,13 @@ fn online(server: &Server) -> Network {
     Network::Online(Origins::mirror(&server.origin()).unwrap())
 }
 
-/// Returns an origin at which nothing listens.
-fn closed_origin() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+/// Returns an origin that refuses connections, and the socket whose bound port no other test gets.
+fn closed_origin() -> (String, OwnedFd) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    let bound = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&bound, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&bound).unwrap()).unwrap();
+    (format!("http://{address}"), bound)
 }
 
 /// Returns the server's answer with the checksums of these files.

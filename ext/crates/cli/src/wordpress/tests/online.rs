@@ -316,7 +316,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
     let archive = package_archive(&core_files(PACKAGE.wordpress));
     let routes = || Routes::from([(PACKAGE_ROUTE.to_owned(), Reply::Body(archive.clone()))]);
     let server = Server::start(routes());
-    let closed = closed_origin();
+    let (closed, _bound) = closed_origin();
     let origins = |api: &str, downloads: &str| {
         Network::Online(Origins {
             api: api.to_owned(),
@@ -354,7 +354,7 @@ fn npm_package_replaces_latest_only_if_wordpress_org_cannot_be_reached() {
 #[test]
 fn installed_core_at_least_as_new_as_the_npm_package_is_used_if_wordpress_org_is_unreachable() {
     let server = Server::start(Routes::new());
-    let closed = closed_origin();
+    let (closed, _bound) = closed_origin();
     let unreachable = || {
         Network::Online(Origins {
             api: closed.clone(),
