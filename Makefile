@@ -53,7 +53,7 @@ build: packages
 
 # Linked statically like the launcher: it runs in guests, and inside gVisor with a root of its own.
 wasi:
-	cd ext/wasi && $(TRIPLE_ENV)='-C target-feature=+crt-static' CARGO_TARGET_DIR=$(TARGET)/wasi cargo build --release --locked --target $(TRIPLE)
+	cd ext/tools/wasi && $(TRIPLE_ENV)='-C target-feature=+crt-static' CARGO_TARGET_DIR=$(TARGET)/wasi cargo build --release --locked --target $(TRIPLE)
 	@install -D -m 0755 $(TARGET)/wasi/$(TRIPLE)/release/wp-codebox-wasi $(RELEASE)/wp-codebox-wasi
 
 # The runtime files of browser sandboxes contain the SQLite integration that provisioning downloads.
@@ -91,7 +91,7 @@ lint: packages
 deny:
 	@cargo deny --version >/dev/null 2>&1 || { echo 'cargo-deny is missing; run: cargo install cargo-deny --locked' >&2; exit 1; }
 	cargo deny check licenses bans sources
-	cargo deny --manifest-path ext/wasi/Cargo.toml check --config deny.toml licenses bans sources
+	cargo deny --manifest-path ext/tools/wasi/Cargo.toml check --config deny.toml licenses bans sources
 
 # Side by side, because many unit tests wait for the end of a time limit.
 check: packages

@@ -1,6 +1,6 @@
 <?php
 /**
- * The stable error codes. Generated from ext/crates/contracts/src/code.rs by `cargo xtask generate`.
+ * The stable error codes. Generated from ext/core/contracts/src/code.rs by `cargo xtask generate`.
  *
  * @package WPCodebox
  */

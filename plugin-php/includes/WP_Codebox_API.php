@@ -38,7 +38,7 @@ final class WP_Codebox_API {
 	/** The class has only static methods. */
 	private function __construct() {}
 
-	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability, and those of ext/crates/xtask/src/abilities/methods.rs.
+	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability, and those of ext/tools/xtask/src/abilities/methods.rs.
 
 	/** Ability by method, for methods whose name differs from the ability's. */
 	private const OTHER_NAMES = [

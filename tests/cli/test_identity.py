@@ -272,7 +272,7 @@ def test_only_the_cgroup_reaper_process_of_a_run_keeps_running_as_root(bench):
 
 def plan_version():
     """Returns PLAN_VERSION of this checkout's launcher."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../ext/crates/contracts/src/plan.rs")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../ext/core/contracts/src/plan.rs")
     with open(source, encoding="utf-8") as file:
         return int(re.search(r"PLAN_VERSION: u32 = (\d+);", file.read())[1])
 

@@ -1,6 +1,6 @@
 """Nodes and submitters that die, lose their connection, or are cut off between each pair of their steps, with real servers and processes.
 
-The pure protocol is tested in ext/crates/cluster/tests/protocol. Here a proxy stops one party at one message. All cases of a test wait at the same
+The pure protocol is tested in ext/platform/cluster/tests/protocol. Here a proxy stops one party at one message. All cases of a test wait at the same
 time, because each waits for a lease or for the server to deliver a message again.
 """
 

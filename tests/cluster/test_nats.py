@@ -1,6 +1,6 @@
 """The message server of a cluster: the bus on one server and on three, accounts with TLS, the commands of the operator.
 
-The tests of the bus are in ext/crates/cluster/tests/nats.rs; here are the servers on which they run, and attempts without the product's code.
+The tests of the bus are in ext/platform/cluster/tests/nats.rs; here are the servers on which they run, and attempts without the product's code.
 """
 
 import base64
@@ -34,7 +34,7 @@ def server(program):
 
 @pytest.fixture(scope="module")
 def tests_of_the_bus():
-    """Returns the program of ext/crates/cluster/tests/nats.rs."""
+    """Returns the program of ext/platform/cluster/tests/nats.rs."""
     # Without `-p`, which would build the dependencies again with other features.
     built = subprocess.run(["cargo", "test", "--no-run", "--test", "nats", "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     messages = [json.loads(line) for line in built.stdout.splitlines()]

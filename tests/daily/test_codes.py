@@ -485,12 +485,12 @@ BROWSER_FIELD = f"{CASES}/browser-sessions.php: what can have no effect in a bro
 BROWSER_PICTURE = f"{CASES}/browser-sites.php: a picture of an archived site is checked and answered as unsupported"
 PROVIDER_REQUEST = f"{CASES}/connectors.php: provider request: every refusal has its code, and a request without an adapter is refused"
 
-SERVICE = "ext/crates/service/tests/service"
-WASI = "ext/wasi/tests/runner"
+SERVICE = "ext/platform/service/tests/service"
+WASI = "ext/tools/wasi/tests/runner"
 
-WASI_REGISTRY = "ext/crates/runtime/tests/wasi_tools.rs"
+WASI_REGISTRY = "ext/run/supervisor/tests/wasi_registry.rs"
 
-BUS, NATS, RUNS = "ext/crates/cluster/tests/nats.rs", "tests/cluster/test_nats.py", "tests/cluster/test_runs.py"
+BUS, NATS, RUNS = "ext/platform/cluster/tests/nats.rs", "tests/cluster/test_nats.py", "tests/cluster/test_runs.py"
 ELSEWHERE = {
     "wp_codebox_cluster_denied": f"{BUS}: accounts_of_submitter_and_node_are_denied_at_once_what_only_other_parties_may_do",
     "wp_codebox_cluster_not_set_up": f"{BUS}: submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up",
@@ -503,16 +503,16 @@ ELSEWHERE = {
     "wp_codebox_cluster_unreadable": f"{BUS}: record_that_is_unreadable_of_another_run_or_of_a_foreign_queue_is_an_error_and_hides_no_other",
     "wp_codebox_cluster_tries_exhausted": f"{RUNS}: test_run_with_max_tries_1_ends_with_tries_exhausted_after_its_node_is_killed",
     "wp_codebox_cluster_node_untrusted": f"{RUNS}: result of a node that is not listed",
-    "wp_codebox_cluster_result_invalid": "ext/crates/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",
+    "wp_codebox_cluster_result_invalid": "ext/platform/cluster/src/result/tests.rs: result_of_another_run_task_epoch_node_or_submitter_is_refused",
     "wp_codebox_placement_unsupported": f"{RUNS}: held sandbox",
-    "wp_codebox_secret_source_gone": "ext/crates/cluster/src/seal/tests.rs: unanswered_secret_request_fails_with_secret_source_gone_and_a_denied_one_with_cluster_denied",
+    "wp_codebox_secret_source_gone": "ext/platform/cluster/src/seal/tests.rs: unanswered_secret_request_fails_with_secret_source_gone_and_a_denied_one_with_cluster_denied",
     "wp_codebox_wasi_runner_missing": f"{WASI_REGISTRY}: missing_runner_is_an_error_that_says_how_to_install_it",
     "wp_codebox_wasi_tool_unknown": f"{WASI_REGISTRY}: added_tool_is_listed_with_digests_and_compiled_code_and_disappears_when_removed",
     "wp_codebox_wasi_tool_taken": f"{WASI_REGISTRY}: refused_tool_leaves_nothing_in_the_registry",
     "wp_codebox_wasi_tool_untrusted": f"{WASI_REGISTRY}: changed_module_and_files_that_other_users_may_write_are_refused",
     "wp_codebox_wasi_registry_failed": f"{WASI_REGISTRY}: tool_registry_that_is_a_file_is_an_error_and_a_missing_tool_registry_is_empty",
     "wp_codebox_credits_short":
-        "ext/crates/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
+        "ext/platform/ledger/tests/operations.rs: reservation_beyond_the_available_credits_is_refused_and_one_of_all_of_them_is_accepted",
     # The caller is a client of the service.
     "wp_codebox_account_missing": f"{SERVICE}/credits.rs: administrator_must_name_an_account_and_a_token_may_name_only_its_own",
     "wp_codebox_service_token_required": f"{SERVICE}/access.rs: wrong_revoked_and_malformed_tokens_get_the_same_refusal",
@@ -543,7 +543,7 @@ ELSEWHERE = {
         f"{WASI}/limits.rs: exit_statuses_0_to_123_are_passed_on_and_a_module_cannot_fake_an_error_of_the_runner",
     "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_with_code_wasi_runner_failed",
     # Needs several hosts.
-    "wp_codebox_route_no_capacity": "ext/crates/routing/tests/decisions.rs: request_fails_with_no_capacity_only_if_a_full_host_would_otherwise_meet_it",
+    "wp_codebox_route_no_capacity": "ext/platform/routing/tests/decisions.rs: request_fails_with_no_capacity_only_if_a_full_host_would_otherwise_meet_it",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
     # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
     "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",
@@ -580,11 +580,11 @@ ELSEWHERE = {
     "wp_codebox_artifact_import_id_mismatch": IMPORT,
     "wp_codebox_artifact_import_digest_mismatch": IMPORT,
     "wp_codebox_artifact_import_conflict": f"{CASES}/transfers.php: transfer: reimport replaces a damaged bundle, and import does so only with the replace option",
-    "wp_codebox_artifact_import_copy_failed": "ext/crates/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_with_the_code_copy_failed",
+    "wp_codebox_artifact_import_copy_failed": "ext/core/artifacts/tests/transfer.rs: import_into_a_removed_artifacts_directory_fails_with_the_code_copy_failed",
     "wp_codebox_artifact_export_failed": "tests/phpt/23_transfer.phpt: Bundles can be exported and imported from every source, and hostile sources are refused",
     "wp_codebox_replay_unavailable": f"{CASES}/replays.php: replay: a run whose inputs are missing is refused with the names of the inputs",
     # Needs a hand-made bundle, whose digests are right and whose patch contradicts its list of files.
-    "wp_codebox_patch_unfilterable": "ext/crates/artifacts/tests/apply.rs: preflight_refuses_bundle_whose_patch_contradicts_its_changed_files",
+    "wp_codebox_patch_unfilterable": "ext/core/artifacts/tests/apply.rs: preflight_refuses_bundle_whose_patch_contradicts_its_changed_files",
     # Reviews and applies of a site, and the plugins that take part in them.
     "wp_codebox_review_action_missing": ABILITIES,
     "wp_codebox_review_action_invalid": f"{CASES}/cli-reviews.php: cli: artifacts review rejects, approves and requests changes, and refuses invalid decisions",

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout, from a crate below `ext/crates/`.
+/// The root of the checkout, from a crate in a floor of `ext/`.
 pub fn checkout() -> PathBuf {
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../..")
 }

@@ -1,6 +1,6 @@
 """Measures the kernel memory of objects that a guest makes, and how much of it the guest's memory group counts.
 
-The rows are those of the table beside the seccomp lists, ext/crates/launcher/src/kernel_memory.json. For each object with a
+The rows are those of the table beside the seccomp lists, ext/isolation/launcher/src/kernel_memory.json. For each object with a
 `probe`, the program `allocate` makes that object in a loop in a held sandbox. The suite compares the growth of the host's
 kernel memory with the growth of the group's, and with the table: uncounted bytes of one object, and the bound of their number.
 
@@ -20,7 +20,7 @@ from harness import must
 from world import ended
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TABLE = os.path.join(HERE, "../../ext/crates/launcher/src/kernel_memory.json")
+TABLE = os.path.join(HERE, "../../ext/isolation/launcher/src/kernel_memory.json")
 RECORD = os.path.join(HERE, "kernel_memory.json")
 SITE = "allocate"
 PROGRAM = "/workspace/attack/allocate"

@@ -3,7 +3,7 @@ The stub and the loaded extension describe the same classes
 --FILE--
 <?php
 $describe = __DIR__ . '/fixtures/describe.php';
-$stub     = getenv( 'CODEBOX_ROOT' ) . '/ext/stubs/wp_codebox.stub.php';
+$stub     = getenv( 'CODEBOX_ROOT' ) . '/ext/php/stubs/wp_codebox.stub.php';
 $run      = static function ( string ...$arguments ): array {
 	$process = proc_open( array_merge( [ PHP_BINARY, '-n' ], $arguments ), [ 1 => [ 'pipe', 'w' ] ], $pipes );
 	$text    = stream_get_contents( $pipes[1] );

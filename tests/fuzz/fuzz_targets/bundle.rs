@@ -6,9 +6,9 @@
 //! recomputes every hash.
 #![no_main]
 
-#[path = "../../../ext/crates/artifacts/tests/bundles/mod.rs"]
+#[path = "../../../ext/core/artifacts/tests/bundles/mod.rs"]
 mod bundles;
-#[path = "../../../ext/crates/artifacts/tests/trees/mod.rs"]
+#[path = "../../../ext/core/artifacts/tests/trees/mod.rs"]
 mod trees;
 
 use libfuzzer_sys::fuzz_target;

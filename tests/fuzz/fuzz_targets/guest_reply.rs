@@ -5,7 +5,7 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../../ext/crates/backend-native/src/channel.rs"]
+#[path = "../../../ext/isolation/backend-native/src/channel.rs"]
 mod channel;
 
 use channel::{Channel, Received};

@@ -5,10 +5,10 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../../ext/crates/launcher/src/error.rs"]
+#[path = "../../../ext/isolation/launcher/src/error.rs"]
 mod error;
 #[allow(dead_code)]
-#[path = "../../../ext/crates/launcher/src/plan.rs"]
+#[path = "../../../ext/isolation/launcher/src/plan.rs"]
 mod plan;
 
 use libfuzzer_sys::fuzz_target;

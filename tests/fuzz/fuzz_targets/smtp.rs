@@ -6,10 +6,10 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../../ext/crates/proxy/src/mail/conversation.rs"]
+#[path = "../../../ext/run/proxy/src/mail/conversation.rs"]
 mod conversation;
 #[allow(dead_code)]
-#[path = "../../../ext/crates/proxy/src/mail/message.rs"]
+#[path = "../../../ext/run/proxy/src/mail/message.rs"]
 mod message;
 
 use conversation::{Bounds, Conversation, Next, Received};

@@ -92,7 +92,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$root   = getenv( 'TEST_ROOT' );
 			$screen = (string) file_get_contents( "$root/plugin-php/assets/screen/text.js" );
-			preg_match_all( '/Self::(\w+) => \{?\s*"([^"]+)"/', (string) file_get_contents( "$root/ext/crates/contracts/src/summary.rs" ), $found, PREG_SET_ORDER );
+			preg_match_all( '/Self::(\w+) => \{?\s*"([^"]+)"/', (string) file_get_contents( "$root/ext/core/contracts/src/summary.rs" ), $found, PREG_SET_ORDER );
 			$t->true( count( $found ) > 10, 'the sentences of the runner were not found' );
 			foreach ( $found as [ , $code, $text ] ) {
 				$t->contains( sprintf( "case '%s':\n\t\t\t\treturn __( '%s', 'codebox' );", strtolower( (string) preg_replace( '/(?<!^)[A-Z]/', '_$0', $code ) ), $text ), $screen );
@@ -159,7 +159,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'hidden characters are removed from text of a guest, and the list of them is the same as in the runner',
 		static function () use ( $t ): void {
-			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/contracts/src/terminal_text.rs' ), 'const HIDDEN' );
+			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/core/contracts/src/terminal_text.rs' ), 'const HIDDEN' );
 			preg_match_all( "/\('\\\\u\{([0-9a-f]+)\}', '\\\\u\{([0-9a-f]+)\}'\)/", (string) strstr( $list, '];', true ), $rows, PREG_SET_ORDER );
 			$hidden = [];
 			foreach ( $rows as [ , $first, $last ] ) {

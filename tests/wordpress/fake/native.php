@@ -4,7 +4,7 @@
  *
  * Loaded by a must-use plugin of the test site, only when the real extension is absent and
  * WP_CODEBOX_FAKE=1. The stand-in isolates nothing: it runs the agent of a test on a copy of the
- * mounted directory. Its answers have the types of `ext/stubs/wp_codebox.stub.php`.
+ * mounted directory. Its answers have the types of `ext/php/stubs/wp_codebox.stub.php`.
  *
  * @package WPCodebox
  */

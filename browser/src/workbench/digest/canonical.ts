@@ -2,7 +2,7 @@
  * Canonical JSON, the input of every digest of a bundle.
  *
  * Rules: no white space, object keys in the order of their UTF-16 code units, ECMAScript escapes and numbers.
- * ext/crates/artifacts/src/canonical.rs is the same in Rust; both pass tests/conformance/vectors.
+ * ext/core/artifacts/src/canonical.rs is the same in Rust; both pass tests/conformance/vectors.
  */
 
 /** Largest number of keys of an object, of items of a list, and deepest level (the root is level 0). */

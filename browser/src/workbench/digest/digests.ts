@@ -1,6 +1,6 @@
 /**
  * The digests of a bundle, and the exact bytes that each covers: SHA-256 over a line that names the kind of digest,
- * followed by the data. ext/crates/artifacts/src/digest.rs is the same in Rust.
+ * followed by the data. ext/core/artifacts/src/digest.rs is the same in Rust.
  */
 import { concat, hex, utf8 } from '../bytes';
 import { canonicalJson, type OverLimit } from './canonical';

@@ -1,5 +1,5 @@
 /**
- * Detection of renamed regular files. ext/crates/artifacts/src/patch/rename.rs is the same in Rust.
+ * Detection of renamed regular files. ext/core/artifacts/src/patch/rename.rs is the same in Rust.
  */
 import { compare, key, lines } from '../bytes';
 import { sha256 } from '../digest/digests';

@@ -1,7 +1,7 @@
 /**
  * Rendering of a mount's changes as a patch in git's format.
  *
- * ext/crates/artifacts/src/patch/render.rs renders the patch of a stored bundle. This module must render the same bytes, so
+ * ext/core/artifacts/src/patch/render.rs renders the patch of a stored bundle. This module must render the same bytes, so
  * that the patch a person sees before the upload is the patch of the bundle (tests/conformance/vectors/patches.json).
  */
 import { concat, equal, key, text, utf8 } from '../bytes';
