@@ -6,10 +6,15 @@
 //! `outbox`).
 
 use crate::control::{self, ControlHandles};
-use crate::outbox::{CallerAttachment, Outbox, SendTimeouts};
-use crate::parent::{Answers, ParentLine};
-use crate::run::placed::Placer;
-use crate::{peer, run};
+use crate::host::outbox::{CallerAttachment, Outbox, SendTimeouts};
+use crate::host::parent::{Answers, ParentLine};
+use crate::host::peer;
+use crate::prepared::job::Job;
+use crate::request::placed;
+use crate::request::placed::Placer;
+use crate::request::prepare::prepare;
+use crate::request::service_plan::ServicePlan;
+use crate::run;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -121,14 +126,14 @@ fn converse(
     let asked = asked_at(asked_ns, started);
     // The redactor is created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
-    let services = run::ServicePlan::new(&request.services)?;
+    let services = ServicePlan::new(&request.services)?;
     let secrets = secrets.chain(services.secrets());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let job = match request.placement.clone() {
-        None => run::prepare(request, services, caller, &redactor)
-            .map(|prepared| run::Job::Here(Box::new(prepared))),
-        Some(placement) => run::placed::prepare(request, placement, caller, placer)
-            .map(|job| run::Job::Placed(Box::new(job))),
+        None => prepare(request, services, caller, &redactor)
+            .map(|prepared| Job::Here(Box::new(prepared))),
+        Some(placement) => placed::prepare(request, placement, caller, placer)
+            .map(|job| Job::Placed(Box::new(job))),
     };
     let job = job.map_err(|error| redactor.redact_error(error))?;
     // The preparation has given up root, so threads may be started from now on.

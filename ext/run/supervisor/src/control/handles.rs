@@ -1,8 +1,8 @@
 //! The parts of a run that the control thread may change or read.
 
-use crate::outbox::CallerAttachment;
-use crate::parent::Answers;
-use crate::run::RequestQueue;
+use crate::host::outbox::CallerAttachment;
+use crate::host::parent::Answers;
+use crate::journal::queue::RequestQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use wp_codebox_contracts::{CancelDetails, CancellationNote, RunId};

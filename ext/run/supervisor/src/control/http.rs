@@ -3,8 +3,7 @@
 //! The server handles one request and then closes the connection. It serves no other path and no
 //! other method, and sends no CORS header that would let a page of another origin read the events.
 
-use super::events;
-use super::events::SseClient;
+use super::events::{self, SseClient};
 use super::handles::ControlHandles;
 use super::lines::{Lines, READING, ReaderState, Replies};
 use bytes::Bytes;

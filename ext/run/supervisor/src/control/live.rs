@@ -4,7 +4,7 @@
 use super::handles::ControlHandles;
 use super::lines::{Lines, Replies};
 use super::{events, exec};
-use crate::run::QueuedRequest;
+use crate::journal::queue::QueuedRequest;
 use tokio::sync::oneshot;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,

@@ -8,7 +8,7 @@
 use super::handles::ControlHandles;
 use super::lines::{Lines, READING, Replies};
 use super::{http, live};
-use crate::peer;
+use crate::host::peer;
 use rustix::net::sockopt::socket_peercred;
 use serde_json::json;
 use std::io::{self, Write};

@@ -2,7 +2,8 @@
 
 use super::handles::ControlHandles;
 use super::stdin::Stdin;
-use crate::run::{PromptRedactor, StreamRedactor, Streams};
+use crate::journal::output::{PromptRedactor, StreamRedactor};
+use crate::journal::queue::Streams;
 use std::os::fd::{AsRawFd, OwnedFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

@@ -1,14 +1,15 @@
 //! Records what is known about a run before its guest starts.
 
-use super::context::RunContext;
-use super::recorder::Recorder;
-use super::{left_out, mail};
+use crate::journal::recorder::Recorder;
+use crate::prepared::context::RunContext;
+use crate::prepared::left_out;
+use crate::session::mail;
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
 
 /// Records the guest's settings, mounts and components as events, and adds notices for the caller.
-pub(super) fn announce(
+pub(crate) fn announce(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), ErrorBody> {

@@ -321,9 +321,9 @@ mod tests {
             ("high.rs", "pub struct High;"),
             ("odd.rs", ""),
         ]);
-        let found = super::super::layers::check("# why\none: low lib\ntwo: high\n", &graph);
-        assert!(found[0].contains("odd.rs has no layer"), "{found:?}");
-        assert!(found[1].contains("low.rs (layer one) uses high.rs"));
+        let found = super::super::layers::check("//! Why.\n\npub mod low;\n\nmod high;\n", &graph);
+        assert!(found[0].contains("odd.rs is in no layer"), "{found:?}");
+        assert!(found[1].contains("low.rs (layer low) uses high.rs"));
         assert_eq!(found.len(), 2);
     }
 

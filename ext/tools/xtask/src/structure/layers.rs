@@ -1,33 +1,36 @@
-//! Checks the layers of the crate `supervisor`. `layers.txt` lists them, lowest first, with the
-//! modules of each. A file may use its own layer and lower ones.
+//! Checks the layers of the crate `supervisor`: the modules of its `lib.rs`, lowest first. A file may use
+//! its own layer and lower ones.
 
 use super::graph::Graph;
 
-pub(super) const LIST: &str = "ext/tools/xtask/layers.txt";
 pub(super) const CRATE: &str = "supervisor";
+/// File of that crate with the list.
+pub(super) const LIST: &str = "lib.rs";
 
 /// Returns a finding for each use of a higher layer, and for each file that is in no layer.
 pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
-    let layers: Vec<(&str, Vec<&str>)> = list
+    let layers: Vec<&str> = list
         .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, modules)| (name, modules.split(' ').collect()))
+        .filter_map(|line| {
+            line.strip_prefix("pub ")
+                .unwrap_or(line)
+                .strip_prefix("mod ")
+        })
+        .filter_map(|line| line.strip_suffix(';'))
         .collect();
-    let layer = |file: &str| {
-        layers
-            .iter()
-            .position(|(_, modules)| modules.iter().any(|module| is_in(file, module)))
+    let layer = |file: &str| match file {
+        LIST => Some(layers.len()),
+        _ => layers.iter().position(|layer| is_in(file, layer)),
     };
     let files = graph.files.iter().filter(|file| layer(file).is_none());
-    let unknown = files.map(|file| format!("{LIST}: {CRATE} {file} has no layer"));
+    let unknown = files.map(|file| format!("{CRATE}: {file} is in no layer of {LIST}"));
     let arrows = graph.arrows.keys().map(|(user, used)| [*user, *used]);
     let up = arrows.filter_map(|arrow| {
         let [user, used] = arrow.map(|file| graph.files[file].as_str());
         let (low, high) = (layer(user)?, layer(used)?);
-        let [low_name, high_name] = [low, high].map(|layer| layers[layer].0);
         (low < high).then(|| {
-            format!("{CRATE}: {user} (layer {low_name}) uses {used} (layer {high_name}); move the code that both need to layer {low_name} or below")
+            let high = layers.get(high).unwrap_or(&LIST);
+            format!("{CRATE}: {user} (layer {low}) uses {used} (layer {high}); move the code that both need to layer {low} or below", low = layers[low])
         })
     });
     unknown.chain(up).collect()

@@ -3,8 +3,8 @@
 //!
 //! `graph` defines arrows. The files of a cycle can be read, tested and moved only together.
 //! `circles.txt` lists the known cycles, one a line, sorted. The check refuses a cycle that is not
-//! listed and a listed cycle that no longer exists, so the list can only shrink. `layers.txt` lists
-//! the layers of the crate `supervisor`.
+//! listed and a listed cycle that no longer exists, so the list can only shrink. `layers`
+//! checks those of the crate `supervisor`.
 
 mod graph;
 mod layers;
@@ -84,11 +84,18 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
 /// and each use of a higher layer.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let listed = tree::read(&root.join(LIST))?;
-    let layers = tree::read(&root.join(layers::LIST))?;
     let crates = read(root)?;
     let mut findings = compare(&listed, &circles(&crates));
-    for (_, graph) in crates.iter().filter(|(name, _)| name == layers::CRATE) {
-        findings.extend(layers::check(&layers, graph));
+    for (name, directory) in tree::crates(root)? {
+        if name == layers::CRATE {
+            let list = tree::read(&directory.join("src").join(layers::LIST))?;
+            let graph = crates.iter().find(|(found, _)| *found == name);
+            findings.extend(
+                graph
+                    .iter()
+                    .flat_map(|(_, graph)| layers::check(&list, graph)),
+            );
+        }
     }
     Ok(findings)
 }
