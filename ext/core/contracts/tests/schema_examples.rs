@@ -8,7 +8,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use wp_codebox_contracts::{
     AgentPreset, ChangedFiles, EventType, FollowUpRecord, IsolationReport, ParentToolRequest,
     ParentToolResult, RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest,
@@ -19,30 +20,26 @@ use wp_codebox_contracts::{
 /// Invalid examples that the Rust types accept: each violates a rule that only the JSON Schema
 /// expresses, such as a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
-    "agent-preset/invalid-program-absolute.json",
-    "agent-preset/invalid-step-when-list.json",
-    "changed-files/invalid-mode-world.json",
-    "parent-tool-request/invalid-version-two.json",
-    "parent-tool-result/invalid-version-two.json",
-    "run-attestation/invalid-minimum-none.json",
-    "task-input/invalid-goal-empty.json",
-    "task-input/invalid-schema-other.json",
-    "task-input/invalid-version-two.json",
-    "wasi-tool/invalid-fuel-zero.json",
-    "wasi-tool/invalid-parameters-array.json",
-    "wasi-tool/invalid-schema-other.json",
+    "agent-preset/invalid-program-absolute",
+    "agent-preset/invalid-step-when-list",
+    "changed-files/invalid-mode-world",
+    "parent-tool-request/invalid-version-two",
+    "parent-tool-result/invalid-version-two",
+    "run-attestation/invalid-minimum-none",
+    "task-input/invalid-goal-empty",
+    "task-input/invalid-schema-other",
+    "task-input/invalid-version-two",
+    "wasi-tool/invalid-fuel-zero",
+    "wasi-tool/invalid-parameters-array",
+    "wasi-tool/invalid-schema-other",
 ];
 
-fn examples(name: &str) -> Vec<PathBuf> {
-    let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
-        .join("../../../abilities/schemas/examples");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(root.join(name))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    assert!(files.len() >= 3, "{name} has too few examples");
-    files
+fn examples(name: &str) -> BTreeMap<String, Value> {
+    let file = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join(format!("../../../abilities/schemas/examples/{name}.json"));
+    let examples: BTreeMap<_, _> = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert!(examples.len() >= 3, "{name} has too few examples");
+    examples
 }
 
 /// Returns the path of the first member of `given` that is missing in `kept` or has another value
@@ -67,14 +64,12 @@ fn lost(given: &Value, kept: &Value, at: &str) -> Option<String> {
 }
 
 fn check<T: DeserializeOwned + Serialize>(name: &str) {
-    for file in examples(name) {
-        let label = format!("{name}/{}", file.file_name().unwrap().to_str().unwrap());
-        let text = std::fs::read_to_string(&file).unwrap();
-        let read = serde_json::from_str::<T>(&text);
+    for (label, given) in examples(name) {
+        let label = format!("{name}/{label}");
+        let read = serde_json::from_str::<T>(&given.to_string());
         if label.contains("/valid-") {
             let kept =
                 serde_json::to_value(read.unwrap_or_else(|e| panic!("{label}: {e}"))).unwrap();
-            let given: Value = serde_json::from_str(&text).unwrap();
             assert_eq!(lost(&given, &kept, "$"), None, "{label}");
         } else {
             assert_eq!(

@@ -151,7 +151,7 @@ mod tests {
         ));
         assert!(!shipped(
             "abilities",
-            Path::new("schemas/examples/thing/valid-1.json")
+            Path::new("schemas/examples/thing.json")
         ));
         assert!(!shipped("plugin-php", Path::new("includes/.hidden")));
         assert!(!shipped("plugin-php", Path::new("NOTES.md")));
