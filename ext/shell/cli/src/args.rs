@@ -27,6 +27,35 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use wp_codebox_contracts::IsolationLevel;
 
+/// Help of the whole program: one screen. The manual page lists all commands and what [`Cli`] says after
+/// its options.
+pub(crate) const OVERVIEW: &str = "\
+Runs coding agents in disposable, kernel-isolated WordPress sandboxes
+
+Usage: wp-codebox 'GOAL' [OPTIONS]      in the directory of a plugin or theme
+       wp-codebox COMMAND [ARGUMENTS]
+
+Start here   run    Run one command or agent in a fresh sandbox
+             diff   Print the change of a run as a patch
+             apply  Apply the change of a run to the files of this directory
+             undo   Undo an applied change
+             again  Run again with comments on the last change
+             log    List the runs of this directory, newest first
+Look inside  up, shell, wp, php, exec
+Check        test, phpunit
+Automate     recipe, recipe-run, bench, episode
+Sandboxes    sandbox, boot, profile, sync
+Inspect      runs, artifacts, commands, schema
+Set up       doctor, config, agents, tools, wordpress, users, keys, gc, recover,
+             completion, man, version
+Many hosts   serve, token, node, cluster, ledger
+
+Example: wp-codebox 'Fix the failing test' --agent-command 'sh fix.sh'
+
+`wp-codebox help COMMAND` describes a command. `wp-codebox man | man -l -` has
+all commands, exit statuses, environment variables and files.
+";
+
 /// Runs coding agents in disposable, kernel-isolated WordPress sandboxes and returns a verifiable
 /// bundle of their changes.
 #[derive(Debug, Parser)]
@@ -36,9 +65,8 @@ use wp_codebox_contracts::IsolationLevel;
     disable_help_subcommand = true,
     max_term_width = 100
 )]
+#[command(override_help = OVERVIEW)]
 #[command(after_help = "\
-`wp-codebox help COMMAND` and the manual pages describe each command in detail.
-
 Nothing has to be configured: in the directory of a plugin or theme, a goal in quotes starts a run.
 
 Examples:
@@ -436,4 +464,48 @@ pub(crate) struct DoctorArgs {
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Commands that callers of the public contract use, which only the manual page lists.
+    const CONTRACT: [&str; 8] = [
+        "agent-fanout",
+        "agent-sandbox-batch",
+        "agent-sandbox-run",
+        "materialize-replay-package",
+        "preview-lease",
+        "run-wordpress-workload",
+        "validate-blueprint",
+        "workspace-policy",
+    ];
+
+    #[test]
+    fn overview_names_every_command_except_those_of_the_contract_and_fits_24_lines_of_80_columns() {
+        assert!(OVERVIEW.lines().count() <= 24);
+        assert!(OVERVIEW.lines().all(|line| line.chars().count() < 80));
+        let (_, groups) = OVERVIEW.split_once("Start here").unwrap();
+        let (groups, _) = groups.split_once("Example").unwrap();
+        let (start, others) = groups.split_at(groups.find("Look inside").unwrap());
+        let start = start
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        let others = others
+            .lines()
+            .flat_map(|line| line.get(13..).unwrap_or(line).split(','));
+        let mut named: Vec<&str> = start
+            .chain(others.map(str::trim).filter(|name| !name.is_empty()))
+            .chain(CONTRACT)
+            .chain(["help"])
+            .collect();
+        named.sort_unstable();
+        let root = Cli::command();
+        let visible = root.get_subcommands().filter(|c| !c.is_hide_set());
+        let mut commands: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        commands.sort_unstable();
+        assert_eq!(named, commands);
+    }
 }

@@ -43,6 +43,15 @@ fn listed(help: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Returns the commands that the manual page of the whole program lists.
+fn commands() -> Vec<String> {
+    let page = run(&["man"]);
+    let rows = text(&page.stdout).lines();
+    rows.filter_map(|row| row.strip_prefix("wp\\-codebox\\-")?.strip_suffix("(1)"))
+        .map(|name| name.replace('\\', ""))
+        .collect()
+}
+
 /// Appends the help texts of a command and its subcommands, and their errors for an unknown flag.
 fn walk(words: &[&str], all: &mut String) {
     let help = run(&[words, &["--help"]].concat());
@@ -106,7 +115,9 @@ fn ability_schemas_equal_the_recorded_sha256_list() {
 fn help_and_exit_status_of_commands_equal_the_recorded_files() {
     let mut all = String::new();
     walk(&[], &mut all);
-    for name in HIDDEN {
+    let commands = commands();
+    assert!(commands.len() > 40, "{commands:?}");
+    for name in commands.iter().map(String::as_str).chain(HIDDEN) {
         walk(&[name], &mut all);
     }
     golden::compare("help.txt", &all);
