@@ -2,8 +2,8 @@
 #
 #   make build   wp-codebox, wp-codebox-launch and wp_codebox.so in target/release/
 #   make wasi    wp-codebox-wasi, the runner of WASI tools, in target/release/; compiles a WebAssembly runtime
-#   make demo    provisions, builds and tells one story from a goal to an applied patch
-#                AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
+#   make demo    installs and builds what it needs, in the profile of the unit tests, and tells one story from a goal to
+#                an applied patch; AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
 #   make check   what a change needs before it is committed: make lint, then the unit tests
 #   make test    every behaviour once; make test SUITES='rust cli' only some
 #   make test-all  also the long suites: matrices, kill -9, load, fuzzing, packaging
@@ -25,7 +25,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build wasi check demo test test-all cluster-demo agent-tasks lint deny bench dist pot deb env clean provision packages install
+.PHONY: build-packages build wasi check demo test test-all cluster-demo agent-tasks lint deny bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -33,11 +33,16 @@ export PHP_CONFIG ?= /usr/bin/php-config8.2
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 RELEASE := $(TARGET)/release
+PROFILE := release
+BUILT = $(TARGET)/$(PROFILE:dev=debug)
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 TRIPLE_ENV := CARGO_TARGET_$(shell echo '$(TRIPLE)' | tr 'a-z-' 'A-Z_')_RUSTFLAGS
 
 packages:
 	@tests/provision packages
+
+build-packages:
+	@tests/provision packages build
 
 provision: packages
 	@tests/provision files
@@ -45,11 +50,11 @@ provision: packages
 # The launcher is linked statically: it runs where no library of the host is in sight, and
 # starts without a dynamic loader. --target keeps that flag away from build scripts and macros.
 # The wrapper, which CI sets, would lint here a second time.
-build: packages
-	env -u RUSTC_WORKSPACE_WRAPPER cargo build --release -p wp-codebox-ext -p wp-codebox-cli
-	env -u RUSTC_WORKSPACE_WRAPPER $(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
-	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
-	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so
+build: build-packages
+	env -u RUSTC_WORKSPACE_WRAPPER cargo build --profile $(PROFILE) -p wp-codebox-ext -p wp-codebox-cli
+	env -u RUSTC_WORKSPACE_WRAPPER $(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --profile $(PROFILE) -p wp-codebox-launcher --target $(TRIPLE)
+	@install -m 0755 $(TARGET)/$(TRIPLE)/$(notdir $(BUILT))/wp-codebox-launch $(BUILT)/wp-codebox-launch
+	@install -m 0755 $(BUILT)/libwp_codebox.so $(BUILT)/wp_codebox.so
 
 # Linked statically like the launcher: it runs in guests, and inside gVisor with a root of its own.
 wasi:
@@ -70,7 +75,11 @@ deb: provision build
 install: provision build dist
 	@tests/provision install
 
-demo: install
+demo: PROFILE := dev
+demo: export CODEBOX_BUILD = $(BUILT)
+demo: build
+	@cargo xtask dist plugin
+	@tests/provision install
 	@tests/demo/story
 
 test: install

@@ -70,6 +70,10 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
         "Build and check the plugin: dist/wp-codebox/, dist/codebox.zip and dist/codebox-browser.zip. Use for a release.",
     ),
     (
+        "dist plugin",
+        "Build and check dist/wp-codebox/ only, with the engine of browser sandboxes if it is built. Use for a demo.",
+    ),
+    (
         "dist deb",
         "Do the same as `dist`, then build the Debian packages. Use after `make build`.",
     ),
@@ -86,6 +90,7 @@ enum Task<'a> {
     Arrows(&'a str),
     WriteCircles,
     Dist,
+    DistPlugin,
     DistDeb,
 }
 
@@ -101,6 +106,7 @@ fn parse<'a>(words: &[&'a str]) -> Option<Task<'a>> {
         ["structure", "--arrows", name] => Task::Arrows(name),
         ["structure", "--write-circles"] => Task::WriteCircles,
         ["dist"] => Task::Dist,
+        ["dist", "plugin"] => Task::DistPlugin,
         ["dist", "deb"] => Task::DistDeb,
         _ => return None,
     })
@@ -170,6 +176,7 @@ fn run(task: Task<'_>, root: &Path) -> Result<(), TaskError> {
         Task::Arrows(name) => structure::print_arrows(root, name),
         Task::WriteCircles => structure::rewrite(root),
         Task::Dist => dist::build(root),
+        Task::DistPlugin => dist::plugin(root),
         Task::DistDeb => dist::build(root).and_then(|()| dist::debian(root)),
     }
 }

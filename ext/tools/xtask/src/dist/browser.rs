@@ -50,7 +50,7 @@ pub(super) fn build(root: &Path) -> Result<Option<PathBuf>, TaskError> {
     let built = project.join("dist");
     let stamp = built.join(STAMP);
     let wanted = hash_of_sources(&project)?;
-    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) && built.join(LIST).is_file() {
+    if let Some(built) = current(root)? {
         return Ok(Some(built));
     }
     if !commands::exists("npm") {
@@ -80,6 +80,16 @@ pub(super) fn build(root: &Path) -> Result<Option<PathBuf>, TaskError> {
     }
     fs::write(&stamp, wanted).map_err(TaskError::file(&stamp))?;
     Ok(Some(built))
+}
+
+/// Returns the folder of [`build`] if it was built from the present sources.
+pub(super) fn current(root: &Path) -> Result<Option<PathBuf>, TaskError> {
+    let built = root.join(PROJECT).join("dist");
+    let Ok(found) = fs::read_to_string(built.join(STAMP)) else {
+        return Ok(None);
+    };
+    let is_current = found == hash_of_sources(&root.join(PROJECT))? && built.join(LIST).is_file();
+    Ok(is_current.then_some(built))
 }
 
 /// Returns source and target path of each file of the engine that the plugin contains.

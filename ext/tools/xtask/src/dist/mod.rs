@@ -20,15 +20,34 @@ use std::path::{Path, PathBuf};
 
 /// Builds and checks `dist/wp-codebox/`, `dist/codebox.zip` and `dist/codebox-browser.zip`.
 pub fn build(root: &Path) -> Result<(), TaskError> {
+    let engine = browser::build(root)?;
+    if engine.is_none() {
+        println!("browser/ does not exist: the plugin has no engine for browser sandboxes");
+    }
     let dist = root.join("dist");
+    directory(root, &dist, engine.as_deref())?;
+    let packed = archive::pack(&dist.join(DIRECTORY), &format!("{SLUG}/"))?;
+    put(&dist, &format!("{SLUG}.zip"), &packed)?;
+    if let Some(built) = &engine {
+        let packed = browser::runtime_archive(built)?;
+        put(&dist, &format!("{SLUG}-browser.zip"), &packed)?;
+    }
+    Ok(())
+}
+
+/// Builds and checks `dist/wp-codebox/` without building the engine for browser sandboxes.
+pub fn plugin(root: &Path) -> Result<(), TaskError> {
+    directory(root, &root.join("dist"), browser::current(root)?.as_deref())
+}
+
+/// Writes the plugin with these files of the engine to a directory below `dist`.
+fn directory(root: &Path, dist: &Path, engine: Option<&Path>) -> Result<(), TaskError> {
     let target = dist.join(DIRECTORY);
     let staging = dist.join(format!(".{DIRECTORY}.new"));
     remove(&staging)?;
-    let engine = browser::build(root)?;
     let mut files = sources(root)?;
-    match &engine {
-        Some(built) => files.extend(browser::sources(built)?),
-        None => println!("browser/ does not exist: the plugin has no engine for browser sandboxes"),
+    if let Some(built) = engine {
+        files.extend(browser::sources(built)?);
     }
     sort(&mut files);
     let mut hash = Sha256::new();
@@ -50,12 +69,6 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
         files.len(),
         hex(&hash.finalize())
     );
-    let packed = archive::pack(&target, &format!("{SLUG}/"))?;
-    put(&dist, &format!("{SLUG}.zip"), &packed)?;
-    if let Some(built) = &engine {
-        let packed = browser::runtime_archive(built)?;
-        put(&dist, &format!("{SLUG}-browser.zip"), &packed)?;
-    }
     Ok(())
 }
 
