@@ -5,7 +5,7 @@
 //! - `CODEBOX_NATS_ACCOUNTS`: a directory with `url`, `ca.pem` and a seed for each of the parties
 //!   `operator`, `node`, `shop` and `blog` on a server with accounts and TLS.
 //!
-//! A test without its variable prints that it is skipped.
+//! `cargo test` alone starts no server and ignores these tests.
 #![allow(clippy::unwrap_used, clippy::panic)] // A panic in a helper function fails the test.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -42,12 +42,8 @@ fn limits() -> Limits {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    let value = std::env::var(name).ok();
-    if value.is_none() {
-        println!("skipped: {name} is not set");
-    }
-    value
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set; tests/cluster sets it"))
 }
 
 fn urls(text: &str) -> Vec<ServerUrl> {
@@ -69,20 +65,20 @@ struct World {
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-fn world() -> Option<World> {
-    world_with(&variable("CODEBOX_NATS_URL")?, limits())
+fn world() -> World {
+    world_with(&variable("CODEBOX_NATS_URL"), limits())
 }
 
-fn world_with(url: &str, limits: Limits) -> Option<World> {
+fn world_with(url: &str, limits: Limits) -> World {
     let number = COUNT.fetch_add(1, Ordering::SeqCst);
     let submitter = SubmitterName::new(&format!("s{}-{number}", std::process::id())).unwrap();
     let options = open(url);
     set_up(&options, std::slice::from_ref(&submitter), limits).unwrap();
-    Some(World {
+    World {
         url: url.to_owned(),
         bus: NatsBus::connect(&options).unwrap(),
         submitter,
-    })
+    }
 }
 
 fn set_up(
@@ -209,8 +205,9 @@ fn code<T>(result: Result<T, BusError>) -> &'static str {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn record_is_created_only_once_and_changed_or_removed_only_at_its_current_revision() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, mut record) = (&world.bus, world.record(1));
     assert_eq!(bus.record(&record.key), Ok(None));
     let first = bus.create_record(&record).unwrap();
@@ -233,8 +230,9 @@ fn record_is_created_only_once_and_changed_or_removed_only_at_its_current_revisi
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn changed_records_returns_each_record_changed_after_a_revision_once_up_to_a_limit() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, of) = (&world.bus, &world.submitter);
     let mut first = Revision(0);
     for number in 1..=3 {
@@ -272,8 +270,9 @@ fn changed_records_returns_each_record_changed_after_a_revision_once_up_to_a_lim
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn ended_runs_are_the_runs_that_ended_at_least_the_given_time_ago() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, of) = (&world.bus, &world.submitter);
     let revision = bus.create_record(&world.record(1)).unwrap();
     bus.create_record(&world.record(2)).unwrap();
@@ -291,8 +290,9 @@ fn ended_runs_are_the_runs_that_ended_at_least_the_given_time_ago() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn one_of_eight_threads_wins_each_compare_and_set() {
-    let Some(world) = world() else { return };
+    let world = world();
     let buses = [world.another_bus(), world.another_bus()];
     let rounds = 20;
     let mut at = world.bus.create_record(&world.record(1)).unwrap();
@@ -331,8 +331,9 @@ fn one_of_eight_threads_wins_each_compare_and_set() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn message_is_delivered_once_and_again_after_retry_and_never_after_ack() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, queue) = (&world.bus, world.queue());
     assert!(bus.queues().unwrap().contains(&queue));
     assert!(pulled(bus, &queue).is_none());
@@ -355,8 +356,9 @@ fn message_is_delivered_once_and_again_after_retry_and_never_after_ack() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn message_is_delivered_again_after_its_process_was_killed_and_not_while_it_calls_working() {
-    let Some(world) = world() else { return };
+    let world = world();
     world
         .bus
         .publish(&world.queue(), &world.key(1), "one")
@@ -406,8 +408,9 @@ fn process_that_holds_a_message() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn message_that_is_no_run_key_of_this_submitter_is_reported_and_removed() {
-    let Some(world) = world() else { return };
+    let world = world();
     let subject = format!("tasks.default.normal.{}", world.submitter);
     let another = RunKey {
         submitter: SubmitterName::new("another").unwrap(),
@@ -476,8 +479,9 @@ fn raw_publish(url: &str, subject: &str, body: &str) {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn record_that_is_unreadable_of_another_run_or_of_a_foreign_queue_is_an_error_and_hides_no_other() {
-    let Some(world) = world() else { return };
+    let world = world();
     world.bus.create_record(&world.record(1)).unwrap();
     let subject = |number: u64| format!("records.{}.{}", world.submitter, run(number));
     raw_publish(&world.url, &subject(2), "{}");
@@ -507,8 +511,9 @@ fn record_that_is_unreadable_of_another_run_or_of_a_foreign_queue_is_an_error_an
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn object_that_was_removed_during_its_upload_is_not_complete_until_it_is_uploaded_again() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, of, name) = (&world.bus, &world.submitter, ObjectName::Layer(digest(9)));
     let content: Vec<u8> = (0..20 * 128 * 1024_u32).map(|n| (n % 251) as u8).collect();
     let (other, mut left) = (world.another_bus(), content.as_slice());
@@ -541,15 +546,14 @@ impl<F: FnMut(&mut [u8]) -> std::io::Result<usize>> Read for ReadWith<F> {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_room() {
-    let Some(url) = variable("CODEBOX_NATS_URL") else {
-        return;
-    };
+    let url = variable("CODEBOX_NATS_URL");
     let limits = Limits {
         queue_messages: 2,
         ..limits()
     };
-    let world = world_with(&url, limits).unwrap();
+    let world = world_with(&url, limits);
     let bus = &world.bus;
     for number in 1..=2 {
         bus.publish(&world.queue(), &world.key(number), &number.to_string())
@@ -572,10 +576,9 @@ fn full_queue_refuses_messages_until_one_is_acknowledged_and_other_queues_have_r
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn messages_with_the_same_id_of_two_submitters_are_both_delivered() {
-    let (Some(world), Some(other)) = (world(), world()) else {
-        return;
-    };
+    let (world, other) = (world(), world());
     for world in [&world, &other] {
         world
             .bus
@@ -586,15 +589,14 @@ fn messages_with_the_same_id_of_two_submitters_are_both_delivered() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn new_records_leave_room_for_changes_of_existing_records() {
-    let Some(url) = variable("CODEBOX_NATS_URL") else {
-        return;
-    };
+    let url = variable("CODEBOX_NATS_URL");
     let limits = Limits {
         record_bytes: 200 * 1024,
         ..limits()
     };
-    let world = world_with(&url, limits).unwrap();
+    let world = world_with(&url, limits);
     let mut large = world.record(0);
     large.created_at = "x".repeat(30 * 1024);
     let mut revisions = Vec::new();
@@ -627,8 +629,9 @@ fn new_records_leave_room_for_changes_of_existing_records() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn waiting_ends_when_a_message_comes_and_at_the_time_limit() {
-    let Some(world) = world() else { return };
+    let world = world();
     let bus = &world.bus;
     bus.wait_for_message(Duration::ZERO).unwrap();
     let publisher = world.another_bus();
@@ -663,8 +666,9 @@ fn waiting_ends_when_a_message_comes_and_at_the_time_limit() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn watch_returns_the_present_record_each_change_and_its_removal() {
-    let Some(world) = world() else { return };
+    let world = world();
     let mut record = world.record(1);
     let mut early = world.bus.watch(&record.key).unwrap();
     assert_eq!(code(early.next(PATIENCE)), "wp_codebox_cluster_missing");
@@ -693,8 +697,9 @@ fn watch_returns_the_present_record_each_change_and_its_removal() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn heartbeat_has_a_new_revision_each_time_until_it_is_removed() {
-    let Some(world) = world() else { return };
+    let world = world();
     let name = format!("n{}", std::process::id());
     let node = NodeName::new(&name).unwrap();
     let own = |bus: &NatsBus| {
@@ -718,8 +723,9 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn object_is_stored_whole_read_back_listed_and_removed() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (bus, of) = (&world.bus, &world.submitter);
     let sizes = [0, 1, 128 * 1024, 128 * 1024 + 1, 5_000_000];
     for (number, size) in sizes.into_iter().enumerate() {
@@ -773,16 +779,15 @@ impl Read for Broken {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn interrupted_or_too_large_object_is_not_complete_and_can_be_removed() {
-    let Some(url) = variable("CODEBOX_NATS_URL") else {
-        return;
-    };
+    let url = variable("CODEBOX_NATS_URL");
     let limits = Limits {
         object_bytes: 600_000,
         objects_bytes: 1_000_000,
         ..limits()
     };
-    let world = world_with(&url, limits).unwrap();
+    let world = world_with(&url, limits);
     let (bus, of) = (&world.bus, &world.submitter);
     let name = |number: u8| ObjectName::Layer(digest(number));
     assert_eq!(
@@ -814,8 +819,9 @@ fn interrupted_or_too_large_object_is_not_complete_and_can_be_removed() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn request_for_secrets_is_answered_only_while_a_process_is_registered() {
-    let Some(world) = world() else { return };
+    let world = world();
     let (key, asking) = (world.key(1), world.another_bus());
     let began = Instant::now();
     let unanswered = asking.ask(&key, b"request", PATIENCE);
@@ -844,8 +850,9 @@ fn request_for_secrets_is_answered_only_while_a_process_is_registered() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn events_come_in_order_and_only_those_of_the_followed_run() {
-    let Some(world) = world() else { return };
+    let world = world();
     let mut events = world.bus.follow(&world.key(1)).unwrap();
     let sender = world.another_bus();
     assert_eq!(events.next(Duration::from_millis(20)), Ok(None));
@@ -863,8 +870,9 @@ fn events_come_in_order_and_only_those_of_the_followed_run() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up() {
-    let Some(world) = world() else { return };
+    let world = world();
     let nobody = SubmitterName::new("nobody").unwrap();
     let bus = &world.bus;
     let key = RunKey {
@@ -893,12 +901,11 @@ fn submitter_for_which_the_cluster_is_not_set_up_gets_the_code_not_set_up() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_server_continues() {
-    let Some(url) = variable("CODEBOX_NATS_STOP_URL") else {
-        return;
-    };
+    let url = variable("CODEBOX_NATS_STOP_URL");
     let pid = std::env::var("CODEBOX_NATS_STOP_PID").unwrap();
-    let world = world_with(&url, limits()).unwrap();
+    let world = world_with(&url, limits());
     let mut record = world.record(1);
     let first = world.bus.create_record(&record).unwrap();
     let mut watch = world.bus.watch(&record.key).unwrap();
@@ -946,7 +953,7 @@ fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_se
 #[ignore = "a process that tests/cluster starts, because it kills a server"]
 fn each_count_changes_the_record_exactly_once_although_a_leader_is_killed() {
     let url = std::env::var("CODEBOX_NATS_COUNT").unwrap();
-    let world = world_with(&url, limits()).unwrap();
+    let world = world_with(&url, limits());
     let (bus, mut record) = (&world.bus, world.record(1));
     let mut at = bus.create_record(&record).unwrap();
     let killed = AtomicU64::new(0);
@@ -1014,13 +1021,13 @@ struct Accounts {
 }
 
 impl Accounts {
-    fn given() -> Option<Self> {
-        let directory = PathBuf::from(variable("CODEBOX_NATS_ACCOUNTS")?);
-        Some(Self {
+    fn given() -> Self {
+        let directory = PathBuf::from(variable("CODEBOX_NATS_ACCOUNTS"));
+        Self {
             url: std::fs::read_to_string(directory.join("url")).unwrap(),
             authorities: std::fs::read(directory.join("ca.pem")).unwrap(),
             directory,
-        })
+        }
     }
 
     fn options(&self, account: &str, party: Party) -> NatsOptions {
@@ -1047,10 +1054,9 @@ impl Accounts {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn accounts_of_submitter_and_node_have_the_rights_for_a_whole_run() {
-    let Some(accounts) = Accounts::given() else {
-        return;
-    };
+    let accounts = Accounts::given();
     let (shop, name) = accounts.submitter("shop");
     let node = accounts.node();
     let mut record = record_of(&name, 1);
@@ -1126,10 +1132,9 @@ fn accounts_of_submitter_and_node_have_the_rights_for_a_whole_run() {
 }
 
 #[test]
+#[ignore = "needs a server of tests/cluster"]
 fn accounts_of_submitter_and_node_are_denied_at_once_what_only_other_parties_may_do() {
-    let Some(accounts) = Accounts::given() else {
-        return;
-    };
+    let accounts = Accounts::given();
     let ((shop, name), (blog, _)) = (accounts.submitter("shop"), accounts.submitter("blog"));
     let node = accounts.node();
     let key = record_of(&name, 2).key;

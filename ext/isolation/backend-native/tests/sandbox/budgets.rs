@@ -117,22 +117,18 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// If the environment variable [`REUSE`] is set, acts as a runner that cannot send descriptors,
-/// because another process of its user has too many in flight. Otherwise only starts a guest and
-/// connects to the guest.
+/// Acts as a runner that cannot send descriptors, because another process of its user has too many in
+/// flight.
 #[test]
+#[ignore = "a process that another test starts"]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
     // The hoarder program alone has more descriptors in flight than this runner's limit on open
     // files allows, so sending fails whatever other tests of the same user do.
-    let hoarder = std::env::var_os(REUSE).map(|_| {
-        let hoarder = Hoarder::start(MANY);
-        few_open_files(FEW);
-        hoarder
-    });
+    let mut hoarder = Hoarder::start(MANY);
+    few_open_files(FEW);
     let mut guest = guest();
     let _server = server(&mut guest);
     guest.connect(8123).unwrap();
-    let Some(mut hoarder) = hoarder else { return };
     assert_eq!(hoarder.hoard(), MANY);
     let busy = request(&["true"]);
     let call = ExecCall {
@@ -172,6 +168,7 @@ fn exhausted_limit_on_descriptors_in_flight_gives_an_error_and_does_not_end_the_
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
+            "--ignored",
             "budgets::child_process_that_acts_as_a_runner_with_few_open_files",
             "--nocapture",
             "--test-threads=1",
