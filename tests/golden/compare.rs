@@ -28,10 +28,12 @@ pub fn compare(name: &str, actual: &str) {
         .count();
     panic!(
         "tests/golden/{name} differs from line {}:\n- {}\n+ {}\nWhere the change is intended: \
-         UPDATE_GOLDEN=1 cargo test -p {} --test golden",
+         UPDATE_GOLDEN=1 cargo test -p {} {}",
         line + 1,
         recorded.lines().nth(line).unwrap_or("(end of file)"),
         actual.lines().nth(line).unwrap_or("(end of file)"),
         env!("CARGO_PKG_NAME"),
+        // The name of the test.
+        std::thread::current().name().unwrap_or_default(),
     );
 }

@@ -30,6 +30,9 @@ Examples:
 Exit status: 0 after a graceful stop; 1 for wrong usage; 125 when it cannot start, for example \
 because another service uses the state directory.")]
 pub(crate) struct ServeArgs {
+    /// Print the description of the API (OpenAPI 3.1) and exit.
+    #[arg(long, exclusive = true)]
+    pub openapi: bool,
     /// Path of the unix socket, mode 0600. [default: STATE/service/api.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,

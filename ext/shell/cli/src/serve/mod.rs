@@ -18,8 +18,12 @@ pub(crate) use token::{TokenCommand, main as token};
 use crate::output::Output;
 use std::process::ExitCode;
 
-/// Serves until a signal stops it.
+/// Serves until a signal stops it, or prints the description of the API.
 pub(crate) fn main(output: &Output, args: &ServeArgs) -> ExitCode {
+    if args.openapi {
+        output.data(wp_codebox_service::openapi().as_bytes());
+        return ExitCode::SUCCESS;
+    }
     match run::run(*output, args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output.failure("serve", &error),
