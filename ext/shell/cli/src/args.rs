@@ -27,12 +27,16 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use wp_codebox_contracts::IsolationLevel;
 
+const USAGE: &str = "\
+wp-codebox 'GOAL' [OPTIONS of run]
+       wp-codebox COMMAND [ARGUMENTS]";
+
 /// Help of the whole program: one screen. The manual page lists all commands and what [`Cli`] says after
 /// its options.
 pub(crate) const OVERVIEW: &str = "\
 Runs coding agents in disposable, kernel-isolated WordPress sandboxes
 
-Usage: wp-codebox 'GOAL' [OPTIONS]      in the directory of a plugin or theme
+Usage: wp-codebox 'GOAL' [OPTIONS of run]      in a plugin's or theme's directory
        wp-codebox COMMAND [ARGUMENTS]
 
 Start here   run    Run one command or agent in a fresh sandbox
@@ -50,7 +54,8 @@ Set up       doctor, config, agents, tools, wordpress, users, keys, gc, recover,
              completion, man, version
 Many hosts   serve, token, node, cluster, ledger
 
-Example: wp-codebox 'Fix the failing test' --agent-command 'sh fix.sh'
+Examples: wp-codebox doctor
+          wp-codebox 'Fix the failing test' --agent codex --model NAME
 
 `wp-codebox help COMMAND` describes a command. `wp-codebox man | man -l -` has
 all commands, exit statuses, environment variables and files.
@@ -65,7 +70,7 @@ all commands, exit statuses, environment variables and files.
     disable_help_subcommand = true,
     max_term_width = 100
 )]
-#[command(override_help = OVERVIEW)]
+#[command(override_help = OVERVIEW, override_usage = USAGE)]
 #[command(after_help = "\
 Nothing has to be configured: in the directory of a plugin or theme, a goal in quotes starts a run.
 
