@@ -36,7 +36,7 @@ wp-codebox 'GOAL' [OPTIONS of run]
 pub(crate) const OVERVIEW: &str = "\
 Runs coding agents in disposable, kernel-isolated WordPress sandboxes
 
-Usage: wp-codebox 'GOAL' [OPTIONS of run]      in a plugin's or theme's directory
+Usage: wp-codebox 'GOAL' [OPTIONS of run]  in a plugin's or theme's directory
        wp-codebox COMMAND [ARGUMENTS]
 
 Start here   run    Run one command or agent in a fresh sandbox
@@ -54,8 +54,7 @@ Set up       doctor, config, agents, tools, wordpress, users, keys, gc, recover,
              completion, man, version
 Many hosts   serve, token, node, cluster, ledger
 
-Examples: wp-codebox doctor
-          wp-codebox 'Fix the failing test' --agent codex --model NAME
+Example: wp-codebox 'Fix the failing test' --agent codex --model NAME
 
 `wp-codebox help COMMAND` describes a command. `wp-codebox man | man -l -` has
 all commands, exit statuses, environment variables and files.
