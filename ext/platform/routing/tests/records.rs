@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers may panic.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::ErrorCode;
 use wp_codebox_routing::{Capabilities, HostRecord, ReasonCode, RecordError};
@@ -10,30 +11,22 @@ fn directory() -> PathBuf {
     Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../../abilities/schemas")
 }
 
-fn examples(name: &str) -> Vec<(String, Value)> {
-    let mut all: Vec<(String, Value)> = std::fs::read_dir(directory().join("examples").join(name))
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, serde_json::from_str(&text).unwrap())
-        })
-        .collect();
-    all.sort_by(|one, other| one.0.cmp(&other.0));
+fn examples(name: &str) -> BTreeMap<String, Value> {
+    let file = directory().join("examples").join(format!("{name}.json"));
+    let all: BTreeMap<_, _> = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert!(all.len() >= 4, "{name} has too few examples");
     all
 }
 
 fn check<T: serde::Serialize>(name: &str, parse: fn(&Value) -> Result<T, RecordError>) {
-    for (file, value) in examples(name) {
+    for (label, value) in examples(name) {
         let read = parse(&value);
-        assert_eq!(read.is_ok(), file.starts_with("valid-"), "{name}/{file}");
+        assert_eq!(read.is_ok(), label.starts_with("valid-"), "{name}/{label}");
         match read {
             Ok(record) => {
                 let written = json!(record);
                 for (member, given) in value.as_object().unwrap() {
-                    assert_eq!(&written[member], given, "{name}/{file}: {member}");
+                    assert_eq!(&written[member], given, "{name}/{label}: {member}");
                 }
             }
             Err(error) => {
@@ -45,7 +38,7 @@ fn check<T: serde::Serialize>(name: &str, parse: fn(&Value) -> Result<T, RecordE
 }
 
 #[test]
-fn examples_of_capabilities_and_hosts_are_accepted_or_refused_as_their_file_names_say() {
+fn examples_of_capabilities_and_hosts_are_accepted_or_refused_as_their_names_say() {
     check("extension-capabilities", Capabilities::parse);
     check("host-record", HostRecord::parse);
 }
@@ -62,7 +55,7 @@ fn schema_of_a_decision_lists_exactly_the_reason_codes() {
 }
 
 fn native() -> Value {
-    let (_, value) = examples("extension-capabilities").pop().unwrap();
+    let (_, value) = examples("extension-capabilities").pop_last().unwrap();
     value
 }
 

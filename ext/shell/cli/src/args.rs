@@ -50,8 +50,8 @@ Check        test, phpunit
 Automate     recipe, recipe-run, bench, episode
 Sandboxes    sandbox, boot, profile, sync
 Inspect      runs, artifacts, commands, schema
-Set up       doctor, config, agents, tools, wordpress, users, keys, gc, recover,
-             completion, man, version
+Set up       doctor, config, agents, tools, wordpress, users, keys, gc,
+             recover, completion, man, version
 Many hosts   serve, token, node, cluster, ledger
 
 Example: wp-codebox 'Fix the failing test' --agent codex --model NAME
