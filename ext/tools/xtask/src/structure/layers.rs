@@ -4,8 +4,9 @@
 use super::graph::Graph;
 
 pub(super) const CRATE: &str = "supervisor";
-/// File of that crate with the list.
-pub(super) const LIST: &str = "lib.rs";
+pub(super) const LIST: &str = "ext/run/supervisor/src/lib.rs";
+/// The same file in the graph; it may use every layer.
+const TOP: &str = "lib.rs";
 
 /// Returns a finding for each use of a higher layer, and for each file that is in no layer.
 pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
@@ -19,7 +20,7 @@ pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
         .filter_map(|line| line.strip_suffix(';'))
         .collect();
     let layer = |file: &str| match file {
-        LIST => Some(layers.len()),
+        TOP => Some(layers.len()),
         _ => layers.iter().position(|layer| is_in(file, layer)),
     };
     let files = graph.files.iter().filter(|file| layer(file).is_none());
@@ -29,7 +30,7 @@ pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
         let [user, used] = arrow.map(|file| graph.files[file].as_str());
         let (low, high) = (layer(user)?, layer(used)?);
         (low < high).then(|| {
-            let high = layers.get(high).unwrap_or(&LIST);
+            let high = layers.get(high).unwrap_or(&TOP);
             format!("{CRATE}: {user} (layer {low}) uses {used} (layer {high}); move the code that both need to layer {low} or below", low = layers[low])
         })
     });

@@ -84,18 +84,11 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
 /// and each use of a higher layer.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let listed = tree::read(&root.join(LIST))?;
+    let layers = tree::read(&root.join(layers::LIST))?;
     let crates = read(root)?;
     let mut findings = compare(&listed, &circles(&crates));
-    for (name, directory) in tree::crates(root)? {
-        if name == layers::CRATE {
-            let list = tree::read(&directory.join("src").join(layers::LIST))?;
-            let graph = crates.iter().find(|(found, _)| *found == name);
-            findings.extend(
-                graph
-                    .iter()
-                    .flat_map(|(_, graph)| layers::check(&list, graph)),
-            );
-        }
+    for (_, graph) in crates.iter().filter(|(name, _)| name == layers::CRATE) {
+        findings.extend(layers::check(&layers, graph));
     }
     Ok(findings)
 }
