@@ -1,6 +1,6 @@
 # A thin front: every target is one or two commands that also work by hand.
 #
-#   make build   wp-codebox, wp-codebox-launch and wp_codebox.so in target/release/
+#   make build   wp-codebox, wp-codebox-platform, wp-codebox-launch and wp_codebox.so in target/release/
 #   make wasi    wp-codebox-wasi, the runner of WASI tools, in target/release/; compiles a WebAssembly runtime
 #   make demo    installs and builds what it needs, in the profile of the unit tests, and tells one story from a goal to
 #                an applied patch; AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
@@ -34,6 +34,7 @@ export PHP_CONFIG ?= /usr/bin/php-config8.2
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 RELEASE := $(TARGET)/release
 PROFILE := release
+CRATES := wp-codebox-ext wp-codebox-cli wp-codebox-platform
 BUILT = $(TARGET)/$(PROFILE:dev=debug)
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 TRIPLE_ENV := CARGO_TARGET_$(shell echo '$(TRIPLE)' | tr 'a-z-' 'A-Z_')_RUSTFLAGS
@@ -51,7 +52,7 @@ provision: packages
 # starts without a dynamic loader. --target keeps that flag away from build scripts and macros.
 # The wrapper, which CI sets, would lint here a second time.
 build: build-packages
-	env -u RUSTC_WORKSPACE_WRAPPER cargo build --profile $(PROFILE) -p wp-codebox-ext -p wp-codebox-cli
+	env -u RUSTC_WORKSPACE_WRAPPER cargo build --profile $(PROFILE) $(CRATES:%=-p %)
 	env -u RUSTC_WORKSPACE_WRAPPER $(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --profile $(PROFILE) -p wp-codebox-launcher --target $(TRIPLE)
 	@install -m 0755 $(TARGET)/$(TRIPLE)/$(notdir $(BUILT))/wp-codebox-launch $(BUILT)/wp-codebox-launch
 	@install -m 0755 $(BUILT)/libwp_codebox.so $(BUILT)/wp_codebox.so
@@ -76,6 +77,7 @@ install: provision build dist
 	@tests/provision install
 
 demo: PROFILE := dev
+demo: CRATES := wp-codebox-ext wp-codebox-cli
 demo: export CODEBOX_BUILD = $(BUILT)
 demo: build
 	@cargo xtask dist plugin

@@ -1,7 +1,9 @@
 """Runs on the nodes of a cluster: results, secrets, cancellation, death of nodes, and what is refused."""
 
+import copy
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -283,6 +285,26 @@ def test_placement_cluster_with_an_unlisted_node_a_hold_option_or_a_missing_serv
         options += [] if option in words else usual
     answer = bench.agent("true", *options, *words)
     answer.expect(status, code)
+
+
+def test_run_and_commands_of_the_platform_are_refused_by_name_where_its_program_is_missing(bench, pair):
+    """Nothing is made for the run. Control: with the program beside it, the copy hands over."""
+    must(not os.path.exists("/usr/libexec/wp-codebox-platform"), "the installed package hides what this case tests")
+    home = os.path.join(bench.directory, "without-platform")
+    os.mkdir(home)
+    alone = shutil.copy(bench.environment["CODEBOX"], home)
+    bench_alone = copy.copy(bench)
+    bench_alone.environment = bench.environment | {"CODEBOX": alone}
+    before = runs(bench, "list").expect(0).json["runs"]
+    answer = place(bench_alone, pair, "true").expect(1, "wp_codebox_placement_unsupported")
+    must("install the package wp-codebox-platform" in str(answer), str(answer))
+    must(runs(bench, "list").expect(0).json["runs"] == before, "the refused run left a record")
+    for command in ("serve", "node", "token", "cluster", "ledger"):
+        answer = bench_alone.call(command, "--json").expect(1, "wp_codebox_input_invalid")
+        must("install the package wp-codebox-platform" in str(answer), str(answer))
+    shutil.copy(bench.environment["CODEBOX_PLATFORM"], home)
+    place(bench_alone, pair, "true").expect(0)
+    must("Usage: wp-codebox serve" in bench_alone.call("serve", "--help").expect(0).stdout, "the command was not handed over")
 
 
 def test_run_whose_bundle_could_not_be_stored_on_this_host_is_refused_before_it_is_sent(bench, pair):

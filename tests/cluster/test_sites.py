@@ -129,6 +129,17 @@ def test_placement_cluster_is_refused_without_the_cluster_file_of_the_operator(s
     must(site.run("true", placement="cluster").expect(200).json["success"] is True, "positive control: the same call with the file")
 
 
+def test_placement_cluster_is_refused_without_the_program_of_the_platform(site):
+    program = site.path("bin", "wp-codebox-platform")
+    os.rename(program, program + ".away")
+    try:
+        answer = site.run("true", placement="cluster").expect(400, "wp_codebox_placement_unsupported")
+        must("wp-codebox-platform" in answer.body.decode(), answer)
+    finally:
+        os.rename(program + ".away", program)
+    must(site.run("true", placement="cluster").expect(200).json["success"] is True, "positive control: the same call with the program")
+
+
 def test_preview_hold_of_a_run_on_the_cluster_is_refused_and_the_error_names_it(site):
     answer = site.run("true", placement="cluster", preview_hold_seconds=30)
     must("hold cannot be sent to another host" in answer.body.decode() and "wp_codebox_placement_unsupported" in answer.body.decode(), answer)

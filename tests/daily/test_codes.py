@@ -543,7 +543,7 @@ ELSEWHERE = {
         f"{WASI}/limits.rs: exit_statuses_0_to_123_are_passed_on_and_a_module_cannot_fake_an_error_of_the_runner",
     "wp_codebox_wasi_runner_failed": f"{WASI}/compiled.rs: compile_into_a_missing_directory_fails_with_code_wasi_runner_failed",
     # Needs several hosts.
-    "wp_codebox_route_no_capacity": "ext/platform/routing/tests/decisions.rs: request_fails_with_no_capacity_only_if_a_full_host_would_otherwise_meet_it",
+    "wp_codebox_route_no_capacity": "ext/core/routing/tests/decisions.rs: request_fails_with_no_capacity_only_if_a_full_host_would_otherwise_meet_it",
     "wp_codebox_service_failed": "tests/recipes/test_services.py: test_killed_database_fails_its_step_and_ends_the_run",
     # The caller is a WordPress site, which resolves plugins, providers, connectors and components.
     "wp_codebox_mount_missing": f"{CASES}/runs.php: no mount",

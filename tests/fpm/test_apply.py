@@ -104,7 +104,7 @@ def until_process(site, call, tag):
     """Starts a call in a thread and waits for its `change-site` process. Returns the thread, the worker and the list that
     receives the answer. If the call ends before that process is seen, returns the answer instead."""
     thread, worker, answers = start_tagged_request(site, tag, lambda: call(headers={"X-Test-Tag": tag}))
-    # Uses the first scan that finds a process: a second one could run while `wp-codebox spawn change-site` becomes `wp-codebox change-site`.
+    # Uses the first scan that finds a process: a second one could run while `wp-codebox detach change-site` becomes `wp-codebox change-site`.
     seen = []
     poll_until(lambda: seen.extend(changers(site)) or seen or not thread.is_alive(), seconds=30, what="no process changes the site")
     if seen:

@@ -89,7 +89,7 @@ class World:
 
     def install(self):
         """Copies the programs and makes the state directory."""
-        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
+        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_PLATFORM", "wp-codebox-platform"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
             shutil.copy2(self.environment[source], self.path("bin", name))
         self.state = self.path("state")
         os.mkdir(self.state, 0o700)

@@ -59,7 +59,7 @@ class Hosting:
         os.chmod(self.directory, 0o755)
         self.separate()
         os.mkdir(self.path("bin"))
-        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
+        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_PLATFORM", "wp-codebox-platform"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
             shutil.copy2(environment[source], self.path("bin", name))
         self.program = self.path("bin", "wp-codebox")
         for user in (*USERS, OUTSIDER):

@@ -35,7 +35,7 @@ $run->wait(
 		$facts = $event['data'];
 	}
 );
-var_dump( $facts['env'], $facts['argv'] === [ 'spawn' ], $facts['cwd'] );
+var_dump( $facts['env'], $facts['argv'] === [ 'detach' ], $facts['cwd'] );
 $fds = $facts['fds'];
 var_dump( $fds['fd0'], $fds['fd1'], $fds['fd2'], str_starts_with( $fds['fd3'], 'socket:' ) );
 // The remaining descriptors are files that the fake runner opened: its script, and copies of its socket.

@@ -93,7 +93,7 @@ a run through the socket
 succeeded
 supervise
 0
-spawn
+detach
 a run ends with its caller, unless it was detached
 bool(true)
 bool(true)

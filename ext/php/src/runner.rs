@@ -29,7 +29,7 @@ pub(crate) fn connect_runner(
     if settings.runner_socket.is_empty() {
         spawned(
             &settings.runner,
-            &["spawn"],
+            &["detach"],
             &|what| unavailable(run_id, what),
             deadline,
         )
@@ -40,7 +40,7 @@ pub(crate) fn connect_runner(
 }
 
 /// Spawns a process of the runner that outlives this one, and opens the frame socket to it.
-/// `arguments` start with `spawn`. `unavailable` makes an error from the end of a sentence about
+/// `arguments` start with `detach`. `unavailable` makes an error from the end of a sentence about
 /// the process, such as `was killed`. Both socket ends are released even when a signal handler or
 /// the time limit bails out.
 pub(crate) fn spawned(

@@ -79,7 +79,7 @@ pub(crate) fn run(
     };
     let channel = spawned(
         &settings.runner,
-        &["spawn", "change-site"],
+        &["detach", "change-site"],
         &unavailable,
         deadline,
     )?;

@@ -12,6 +12,7 @@ mod agent_preset;
 mod attestation;
 mod bundle;
 mod changes;
+mod cluster_names;
 mod code;
 mod command;
 mod death;
@@ -40,6 +41,7 @@ mod run_lifecycle;
 mod run_request;
 pub mod schema_id;
 mod seed;
+mod server_url;
 mod service;
 mod share;
 mod site_change;
@@ -67,6 +69,7 @@ pub use bundle::{
     RuntimeEnvironment, RuntimeInfo, Violation, ViolationCode,
 };
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
+pub use cluster_names::{Capability, NodeName, Priority, SubmitterName};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
 pub use command::{CommandCall, CommandResult, CommandStatus};
 pub use death::{DeathFailure, GuestDeath, GuestProcess};
@@ -147,6 +150,7 @@ pub use run_lifecycle::{
 };
 pub use run_request::RunRequest;
 pub use seed::ResolvedSeed;
+pub use server_url::ServerUrl;
 pub use service::{
     DatabaseEngine, ForeignKeyTargetPolicy, OutputNames, RootAuthentication, Service,
     ServiceConfiguration, ServiceKind, ServiceProvider, ServiceStorage,

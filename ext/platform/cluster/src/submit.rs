@@ -3,12 +3,10 @@
 use crate::bus::{Bus, BusError};
 use crate::names::RunKey;
 use crate::record::{Claimant, Record, State, Versioned};
-use sha2::{Digest, Sha256};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-use crate::names::SubmitterName;
 use crate::trust::NodeKeys;
 
 /// Longest wait of a thread for a change or an event, before it checks whether it is still needed.
@@ -43,17 +41,6 @@ pub enum Seen {
     Nothing,
     /// The message server does not answer. The run goes on meanwhile.
     Trouble(BusError),
-}
-
-/// Returns the id of the run that a submitter's idempotency key stands for.
-#[must_use]
-pub fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
-    let mut hash = Sha256::new();
-    // The name has no byte 0, so no other pair has the same bytes.
-    hash.update(submitter.as_str());
-    hash.update([0]);
-    hash.update(idempotency_key);
-    RunId::from_digest(&Sha256Hex::from_bytes(&hash.finalize().into()))
 }
 
 /// Fails if none of the listed nodes announces the listed key, but one announces another key: then no

@@ -19,10 +19,10 @@ use wp_codebox_cluster::bus::{Bus, BusError, Changed, Delivery, ObjectName, Pull
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, Priority, Queue, RunKey, SubmitterName};
 use wp_codebox_cluster::nats::{
-    Credentials, Limits, NatsBus, NatsOptions, Party, ServerUrl, Setup, SetupReport, Shrink, setup,
+    Credentials, Limits, NatsBus, NatsOptions, Party, Setup, SetupReport, Shrink, setup,
 };
 use wp_codebox_cluster::record::{Claimant, PROTOCOL, Record, Revision, State};
-use wp_codebox_contracts::{RunId, Sha256Hex};
+use wp_codebox_contracts::{RunId, ServerUrl, Sha256Hex};
 
 /// Time limit for what a test waits for; long, because other programs share the processors.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -45,10 +45,10 @@ pub use host::wasi_registry::{
 };
 pub use host::workspace;
 pub use request::generated::{list as list_archive, plugin_header};
-pub use request::placed::{PlacedRun, Placer, RecordEvent};
+pub use request::placed::{PlacedRun, PlacedRuns, Placer, RecordEvent};
 pub use request::prepare::default_policy;
 pub use request::request_document::task_document;
 pub use request::{group, identity, preset};
 pub use session::SYNC_FILE_BYTES;
 pub use session::mail::{LIST as MAIL_LIST, path_of as mail_path};
-pub use supervise::{spawn_detached, supervise};
+pub use supervise::{FirstFrames, spawn_detached, supervise};

@@ -10,16 +10,18 @@ use crate::host::outbox::{CallerAttachment, Outbox, SendTimeouts};
 use crate::host::parent::{Answers, ParentLine};
 use crate::host::peer;
 use crate::prepared::job::Job;
-use crate::request::placed;
-use crate::request::placed::Placer;
+use crate::request::placed::{self, PlacedRuns};
 use crate::request::prepare::prepare;
 use crate::request::service_plan::ServicePlan;
 use crate::run;
+use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunRequest};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION, RunRequest,
+};
 use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
@@ -27,6 +29,16 @@ use wp_codebox_runtime::{CancelReason, Cancellation};
 /// Maximum age of the caller's start timestamp when this process starts. An older timestamp is
 /// considered wrong.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
+
+/// Where the supervisor reads its first frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstFrames {
+    /// From the frame socket.
+    Socket,
+    /// From standard input to its end, then from the frame socket: another program read them and
+    /// handed the run over.
+    StandardInput,
+}
 
 /// Starts this program a second time with the command `command`, e.g. `supervise`, and returns the
 /// exit code for the current process. The started process inherits descriptor 3. The caller waits
@@ -52,11 +64,12 @@ pub fn spawn_detached(command: &str) -> ExitCode {
 /// parent process, or the connection that a socket-activated service was started for.
 ///
 /// `service` is the configuration for callers that are neither root nor the user of this process.
-/// `placer` sends runs with a placement to other hosts; without one they are refused.
+/// `placed` says what becomes of runs for other hosts.
 pub fn supervise(
     frames_fd: i32,
+    first_frames: FirstFrames,
     service: &peer::ServiceConfig<'_>,
-    placer: Option<&dyn Placer>,
+    placed: PlacedRuns<'_>,
 ) -> ExitCode {
     let started = Instant::now();
     // A new session and process group: Ctrl-C or hang-up of a terminal reaches only the caller. The
@@ -80,7 +93,7 @@ pub fn supervise(
         return ExitCode::from(125);
     }
     let stream = UnixStream::from(fd);
-    match converse(&stream, &caller, started, placer) {
+    match converse(&stream, first_frames, &caller, started, placed) {
         Ok(status) => ExitCode::from(status),
         Err(error) => refuse(stream, error),
     }
@@ -117,12 +130,20 @@ fn note_crashes(run: &run::StartedRun) {
 /// Handles one run request on the frame socket. Returns an error only if the run was not accepted.
 fn converse(
     stream: &UnixStream,
+    first_frames: FirstFrames,
     caller: &peer::Caller,
     started: Instant,
-    placer: Option<&dyn Placer>,
+    placed: PlacedRuns<'_>,
 ) -> Result<u8, ErrorBody> {
-    let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
+    let socket = stream.try_clone().map_err(unavailable)?;
+    let mut reader = match first_frames {
+        FirstFrames::Socket => FrameReader::new(socket),
+        FirstFrames::StandardInput => FrameReader::resume(socket, handed_over()?),
+    };
     let (request, asked_ns) = start(&mut reader)?;
+    if let (PlacedRuns::HandedOver(program), Some(_)) = (placed, &request.placement) {
+        return Err(placed::hand_over(program, reader, asked_ns, request));
+    }
     let asked = asked_at(asked_ns, started);
     // The redactor is created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
@@ -132,7 +153,7 @@ fn converse(
     let job = match request.placement.clone() {
         None => prepare(request, services, caller, &redactor)
             .map(|prepared| Job::Here(Box::new(prepared))),
-        Some(placement) => placed::prepare(request, placement, caller, placer)
+        Some(placement) => placed::prepare(request, placement, caller, placed)
             .map(|job| Job::Placed(Box::new(job))),
     };
     let job = job.map_err(|error| redactor.redact_error(error))?;
@@ -182,7 +203,7 @@ fn converse(
         &cancellation,
         &parent,
         &queue,
-        placer,
+        placed,
         &mut |event| {
             queue.journalled(event.seq);
             outbox.send(&Frame::Event { event });
@@ -211,6 +232,16 @@ fn converse(
     };
     outbox.finish(&frame, stop_signalled);
     Ok(status)
+}
+
+/// Reads the frames that another program has read from the frame socket: one frame, and at most
+/// what its buffer held beyond it.
+fn handed_over() -> Result<Vec<u8>, ErrorBody> {
+    let mut frames = Vec::new();
+    let limit = 2 * MAX_FRAME_BYTES as u64;
+    let read = std::io::stdin().take(limit).read_to_end(&mut frames);
+    read.map_err(unavailable)?;
+    Ok(frames)
 }
 
 /// Returns when the caller made its request. In another time namespace the caller's clock differs,

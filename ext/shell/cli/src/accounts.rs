@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 
 /// A user of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Account {
+pub struct Account {
+    /// Login name.
     pub name: String,
+    /// User id.
     pub uid: u32,
     /// Primary group.
     pub gid: u32,
@@ -24,7 +26,7 @@ impl Account {
     }
 
     /// Returns the user with this uid, or `None` if there is none.
-    pub(crate) fn of(uid: u32) -> Option<Self> {
+    pub fn of(uid: u32) -> Option<Self> {
         Self::find(&uid.to_string()).filter(|account| account.uid == uid)
     }
 
@@ -41,7 +43,7 @@ impl Account {
     }
 
     /// Returns whether the group is the user's primary group or has the user as a member.
-    pub(crate) fn is_in(&self, gid: u32) -> bool {
+    pub fn is_in(&self, gid: u32) -> bool {
         let groups = output("/usr/bin/id", ["-G", "--", &self.name]).unwrap_or_default();
         let mut groups = groups.split_whitespace().map(str::parse::<u32>);
         self.gid == gid || groups.any(|group| group == Ok(gid))
@@ -49,7 +51,7 @@ impl Account {
 }
 
 /// Returns the id of a group, or `None` if there is no group with this name.
-pub(crate) fn group_id(name: &str) -> Option<u32> {
+pub fn group_id(name: &str) -> Option<u32> {
     group_row(name)?.split(':').nth(2)?.trim().parse().ok()
 }
 

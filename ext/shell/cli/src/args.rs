@@ -6,13 +6,12 @@ use super::artifacts::{
 };
 use super::bench::BenchCommand;
 use super::boot::BootArgs;
-use super::cluster::ClusterCommand;
 use super::daily;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::internal::Internal;
-use super::ledger::LedgerCommand;
 use super::phpunit::PhpunitArgs;
+use super::platform::MoreCommands;
 use super::preview_lease::LeaseCommand;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
@@ -113,13 +112,13 @@ Files:
   /opt/wp-codebox/agents          agent programs, one directory each
   STATE/tools                     registered WASI tools
   STATE/profiles                  profiles of sandboxes")]
-pub(crate) struct Cli {
+pub(crate) struct Cli<M: MoreCommands> {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Command<M>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum Command<M: MoreCommands> {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
     /// Run again with comments on the last change of this directory.
@@ -183,22 +182,12 @@ pub(crate) enum Command {
     /// Create long-lived sandboxes, snapshot and restore them, and destroy them.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Serve sandboxes, runs and artifacts of this machine over HTTP.
-    Serve(Box<super::serve::ServeArgs>),
-    /// Run tasks of a cluster on this host.
-    Node(Box<super::node::NodeArgs>),
-    /// Create, list and revoke tokens of `serve`.
-    #[command(subcommand)]
-    Token(super::serve::TokenCommand),
     /// Validate and list the profiles that sandboxes are created from.
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Grant credits for sandboxes, show balances and prices, verify and export the ledger.
-    #[command(subcommand)]
-    Ledger(LedgerCommand),
-    /// Set up a message server for a cluster, print the permissions of accounts, and list nodes.
-    #[command(subcommand)]
-    Cluster(ClusterCommand),
+    /// Commands that only the program has.
+    #[command(flatten)]
+    More(M),
     /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),
@@ -473,6 +462,7 @@ pub(crate) struct DoctorArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HandedOver;
     use clap::CommandFactory;
 
     /// Commands that callers of the public contract use, which only the manual page lists.
@@ -506,7 +496,7 @@ mod tests {
             .chain(["help"])
             .collect();
         named.sort_unstable();
-        let root = Cli::command();
+        let root = Cli::<HandedOver>::command();
         let visible = root.get_subcommands().filter(|c| !c.is_hide_set());
         let mut commands: Vec<&str> = visible.map(clap::Command::get_name).collect();
         commands.sort_unstable();

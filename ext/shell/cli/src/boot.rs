@@ -183,7 +183,10 @@ mod tests {
     fn limits(flags: &[&str]) -> Result<LimitsRequest, ErrorBody> {
         let all = ["wp-codebox", "boot", "--wordpress", "/srv/wordpress"];
         let all = all.iter().chain(flags);
-        match Cli::try_parse_from(all).unwrap().command {
+        match Cli::<crate::HandedOver>::try_parse_from(all)
+            .unwrap()
+            .command
+        {
             Command::Boot(args) => {
                 let settings = Settings::resolve(&args.store.paths).unwrap();
                 build(&args, &settings).map(|request| request.limits)

@@ -11,20 +11,21 @@ const LAST: usize = 12;
 
 /// A column of a human-readable table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
-    pub(super) heading: &'static str,
+pub struct Column {
+    /// Its heading.
+    pub heading: &'static str,
     /// True if a terminal that is too narrow for all columns omits this one.
-    pub(super) spare: bool,
+    pub spare: bool,
 }
 
 /// Width of standard output in columns, if it is a terminal.
-pub(super) fn terminal() -> Option<usize> {
+pub fn terminal() -> Option<usize> {
     columns(Stream::Data)
 }
 
 /// Formats a table with a heading. Each cell becomes one line without control characters. If the
 /// table exceeds `width`, spare columns are omitted from the right, then the last column is cut.
-pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
+pub fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let heading = columns.iter().map(|c| c.heading.to_owned()).collect();
     let cells: Vec<Vec<String>> = std::iter::once(heading)
         .chain(

@@ -7,7 +7,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 ///
 /// # Errors
 /// Fails with `code` and a message that starts with the flag.
-pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
+pub fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     let refused = |why: &str| {
         let message = format!("{flag} {text:?} is not a duration such as 90s, 15m or 4h: {why}");
         ErrorBody::new(code, message)
@@ -32,7 +32,7 @@ pub(crate) fn or_milliseconds(code: ErrorCode, flag: &str, text: &str) -> Result
 ///
 /// # Errors
 /// The same as those of [`read`].
-pub(crate) fn positive(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
+pub fn positive(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     match read(code, flag, text)? {
         0 => Err(ErrorBody::new(
             code,

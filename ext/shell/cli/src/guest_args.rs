@@ -6,10 +6,11 @@ use wp_codebox_contracts::{GitChoice, Service, ServiceKind};
 
 /// Storage of the run and format of the output.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct StoreArgs {
+pub struct StoreArgs {
     /// Part of the state directory, sites/ID, in which the bundle is stored.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
+    /// Paths of this host.
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

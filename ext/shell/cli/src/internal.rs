@@ -1,20 +1,20 @@
 //! Commands that only processes of this product call. The help texts do not list them.
 
-use super::{placement, site_change};
+use super::site_change;
 use crate::settings::{ProgramArgs, host_config};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_runtime::Owner;
-use wp_codebox_supervisor::ServiceConfig;
+use wp_codebox_supervisor::{FirstFrames, PlacedRuns, ServiceConfig};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Internal {
-    /// Start a supervisor, or another command, for a caller that has the frame socket on
+    /// Start a supervisor, or another command, that outlives its caller, which has the frame socket on
     /// descriptor 3.
     #[command(hide = true)]
-    Spawn {
+    Detach {
         /// Command to start.
         #[arg(default_value = "supervise", value_parser = ["supervise", "change-site"])]
         command: String,
@@ -37,8 +37,11 @@ pub(crate) enum Internal {
     /// Supervise one run.
     #[command(hide = true)]
     Supervise {
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 3, overrides_with = "frames_fd")]
         frames_fd: i32,
+        /// Another program has read the first frames: they are on standard input.
+        #[arg(long)]
+        handed_over: bool,
         /// Range of ids for guests of callers other than root: FIRST:COUNT.
         #[arg(long)]
         guest_ids: Option<String>,
@@ -69,9 +72,9 @@ impl Internal {
     }
 
     /// Runs the command and returns its exit status.
-    pub(super) fn run(self) -> ExitCode {
+    pub(super) fn run(self, placed: PlacedRuns<'_>) -> ExitCode {
         match self {
-            Self::Spawn { command } => wp_codebox_supervisor::spawn_detached(&command),
+            Self::Detach { command } => wp_codebox_supervisor::spawn_detached(&command),
             Self::ChangeSite => site_change::main(),
             Self::KeepCgroups {
                 uid,
@@ -81,6 +84,7 @@ impl Internal {
             } => wp_codebox_supervisor::keep_cgroups(&intent, Owner { uid, gid }, &directories),
             Self::Supervise {
                 frames_fd,
+                handed_over,
                 guest_ids,
                 programs,
             } => {
@@ -91,11 +95,11 @@ impl Internal {
                     guest_ids: ids.as_deref(),
                     host: &|| host_config(&programs),
                 };
-                wp_codebox_supervisor::supervise(
-                    frames_fd,
-                    &service,
-                    Some(&placement::ClusterPlacer),
-                )
+                let first_frames = match handed_over {
+                    true => FirstFrames::StandardInput,
+                    false => FirstFrames::Socket,
+                };
+                wp_codebox_supervisor::supervise(frames_fd, first_frames, &service, placed)
             }
         }
     }
@@ -121,8 +125,8 @@ mod tests {
             Some(Internal::KeepCgroups { directories, .. }) if directories.len() == 2
         ));
         assert!(matches!(
-            read("wp-codebox spawn change-site"),
-            Some(Internal::Spawn { command }) if command == "change-site"
+            read("wp-codebox detach change-site"),
+            Some(Internal::Detach { command }) if command == "change-site"
         ));
         assert!(matches!(
             read("wp-codebox change-site"),
@@ -137,7 +141,7 @@ mod tests {
             "wp-codebox runs list",
             "wp-codebox help supervise",
             "wp-codebox supervise --frames-fd=x",
-            "wp-codebox spawn sh",
+            "wp-codebox detach sh",
             "wp-codebox change-site --help",
         ] {
             assert!(read(line).is_none(), "{line}");

@@ -41,11 +41,7 @@ pub(crate) fn ask(
 
 /// Connects and sends the request. If the sandbox rejects the request, the first reply states the
 /// reason.
-pub(crate) fn open(
-    run: &FoundRun,
-    actor: &str,
-    request: LiveRequest,
-) -> Result<LiveClient, ErrorBody> {
+pub fn open(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<LiveClient, ErrorBody> {
     let client = loop {
         match LiveClient::connect(&run.path, LONGEST_REPLY) {
             Err(LiveError::QueueFull) => std::thread::sleep(QUEUE_PAUSE),

@@ -125,51 +125,19 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HandedOver;
     use crate::args::Cli;
     use clap::CommandFactory;
 
-    /// Returns the help texts of a command and its visible subcommands.
-    fn texts(command: &Command) -> Vec<(String, String)> {
-        let name = command.get_bin_name().unwrap_or_default().to_owned();
-        assert!(command.get_about().is_some(), "{name} has no description");
-        for argument in command.get_arguments() {
-            let told = argument.get_help().is_some() || argument.is_hide_set();
-            assert!(told, "{name}: {} has no help", argument.get_id());
-        }
-        let after = command.get_after_help().map(ToString::to_string);
-        let below: Vec<_> = visible(command).flat_map(texts).collect();
-        if below.is_empty() || after.is_some() {
-            return [(name, after.unwrap_or_default())]
-                .into_iter()
-                .chain(below)
-                .collect();
-        }
-        below
-    }
-
-    /// Examples must fit 80 columns: a wrapped example cannot be copied.
     #[test]
     fn every_help_text_has_examples_and_the_exit_status_and_its_indented_lines_fit_80_columns() {
-        let mut root = Cli::command();
-        root.build();
-        let texts = texts(&root);
-        assert!(texts.len() > 50);
-        for (name, text) in texts {
-            assert!(text.contains("Examples:\n"), "{name} shows no example");
-            assert!(
-                text.contains("Exit status: "),
-                "{name} does not document its exit status"
-            );
-            for line in text.lines().filter(|line| line.starts_with(' ')) {
-                assert!(line.chars().count() <= 79, "{name}: {line}");
-            }
-        }
+        assert!(crate::help_texts::check(Cli::<HandedOver>::command()) > 50);
     }
 
     #[test]
     fn manual_pages_and_completions_contain_public_commands_and_no_internal_ones() {
         let directory = tempfile::tempdir().unwrap();
-        let mut root = Cli::command();
+        let mut root = Cli::<HandedOver>::command();
         root.build();
         write_pages(&root, directory.path()).unwrap();
         let there = |page: &str| directory.path().join(page).exists();
@@ -178,7 +146,7 @@ mod tests {
         let run = std::fs::read_to_string(directory.path().join("wp-codebox-run.1")).unwrap();
         assert!(run.contains("\\-\\-mount") && run.contains(".SH \"EXIT STATUS\"\n"));
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = script(&Cli::command(), shell);
+            let script = script(&Cli::<HandedOver>::command(), shell);
             assert!(script.contains("mount"), "{shell}");
             assert!(!script.contains("keep-cgroups"), "{shell}");
         }

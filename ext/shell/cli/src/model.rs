@@ -368,7 +368,10 @@ mod tests {
 
     fn parse(rest: &[&str]) -> Result<RunArgs, String> {
         let all = ["wp-codebox", "run"].iter().chain(rest);
-        match Cli::try_parse_from(all).map_err(|e| e.to_string())?.command {
+        match Cli::<crate::HandedOver>::try_parse_from(all)
+            .map_err(|e| e.to_string())?
+            .command
+        {
             Command::Run(args) => Ok(*args),
             other => panic!("{other:?}"),
         }

@@ -112,7 +112,7 @@ pub(crate) fn name(path: &str) -> String {
 }
 
 /// Returns a writer for JSON that is written in chunks; applies [`plain_json`].
-pub(crate) fn json_output() -> Box<dyn Write> {
+pub fn json_output() -> Box<dyn Write> {
     Box::new(Cleaned {
         out: io::stdout().lock(),
         clean: plain_json,
@@ -121,7 +121,7 @@ pub(crate) fn json_output() -> Box<dyn Write> {
 }
 
 /// Returns a writer for data that is written in chunks, like [`Output::data`].
-pub(crate) fn data_output() -> Box<dyn Write> {
+pub fn data_output() -> Box<dyn Write> {
     let out = io::stdout().lock();
     if out.is_terminal() {
         Box::new(Cleaned {
@@ -179,9 +179,9 @@ pub(crate) fn columns(stream: Stream) -> Option<usize> {
 
 /// Printer of documents, lines and errors, as JSON or human-readable.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
+pub struct Output {
     json: bool,
-    pub agent: AgentOutput,
+    pub(crate) agent: AgentOutput,
     /// True if the link to a preview is also opened in the browser of the desktop.
     pub open_links: bool,
 }
@@ -195,13 +195,14 @@ impl Output {
         }
     }
 
-    pub(crate) fn is_json(self) -> bool {
+    /// Returns whether the output is JSON.
+    pub fn is_json(self) -> bool {
         self.json
     }
 
     /// Prints bytes for another program, such as a patch. On a terminal, hidden characters except
     /// newlines and tabs are removed, because they could rewrite what the user reads.
-    pub(crate) fn data(self, bytes: &[u8]) {
+    pub fn data(self, bytes: &[u8]) {
         if io::stdout().is_terminal() {
             self.write(plain(bytes).as_bytes());
         } else {
@@ -240,7 +241,7 @@ impl Output {
     }
 
     /// Records an error of writing to standard output, and reports it unless the reader closed it.
-    pub(crate) fn lost(error: &io::Error) {
+    pub fn lost(error: &io::Error) {
         let fate = match error.kind() {
             ErrorKind::BrokenPipe => LEFT,
             _ => LOST,
@@ -266,13 +267,13 @@ impl Output {
     }
 
     /// Prints one JSON document, indented by two spaces, with a newline.
-    pub(crate) fn document(self, value: &Value) {
+    pub fn document(self, value: &Value) {
         let text = serde_json::to_string_pretty(value).unwrap_or_default();
         self.write(format!("{}\n", plain_json(&text)).as_bytes());
     }
 
     /// Prints one line for people, or with `--json` one line of JSON.
-    pub(crate) fn line(self, text: &str) {
+    pub fn line(self, text: &str) {
         let shown = if self.json {
             plain_json(text)
         } else {
@@ -282,7 +283,7 @@ impl Output {
     }
 
     /// Prints the document if JSON was requested, else the human-readable lines.
-    pub(crate) fn answer(self, document: &impl Serialize, lines: &[String]) {
+    pub fn answer(self, document: &impl Serialize, lines: &[String]) {
         match self.json {
             true => self.document(&json!(document)),
             false => lines.iter().for_each(|line| self.line(line)),
@@ -302,7 +303,7 @@ impl Output {
     }
 
     /// Prints one message on standard error.
-    pub(crate) fn note(self, text: &str) {
+    pub fn note(self, text: &str) {
         let _ = writeln!(io::stderr(), "{}", plain_paragraph(text));
     }
 
@@ -323,7 +324,7 @@ impl Output {
 
     /// Prints an error: `cli-failure/v1` if JSON was requested, else message and hints. Returns the
     /// exit status of the error.
-    pub(crate) fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
+    pub fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
         if self.json {
             self.document(&self.failure_document(command, error));
         } else {

@@ -67,8 +67,10 @@ pub(crate) struct ListArgs {
 
 /// A parsed profile and the text that it was parsed from.
 #[derive(Debug, Clone)]
-pub(crate) struct Loaded {
+pub struct Loaded {
+    /// The profile.
     pub profile: Profile,
+    /// The text.
     pub text: String,
 }
 
@@ -179,7 +181,7 @@ pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
 }
 
 /// Returns the valid profiles of the state directory, in the order of their file names.
-pub(crate) fn all(state: &Path) -> Vec<Loaded> {
+pub fn all(state: &Path) -> Vec<Loaded> {
     let files = files(state);
     files.iter().filter_map(|path| read(path).ok()).collect()
 }
@@ -222,7 +224,7 @@ fn read(path: &Path) -> Result<Loaded, ErrorBody> {
 }
 
 /// Parses a profile; `name` is its name in an error message.
-pub(crate) fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
+pub fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
     let profile = parse_profile(bytes).map_err(|issues| {
         let first = issues.first();
         let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));

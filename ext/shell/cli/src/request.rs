@@ -57,7 +57,8 @@ fn cpu_milli(given: &str) -> Result<u64, ErrorBody> {
     })
 }
 
-pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+/// Reads a size, such as `512M`, in bytes.
+pub fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
     given.map(|given| bytes(flag, given)).transpose()
 }
 
@@ -136,11 +137,16 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
     })
 }
 
-pub(crate) fn input(message: impl Into<String>) -> ErrorBody {
+/// Returns the error for wrong usage of a command.
+pub fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {
+/// Returns a path as text.
+///
+/// # Errors
+/// `wp_codebox_input_invalid` if it is not UTF-8.
+pub fn text(path: &Path) -> Result<String, ErrorBody> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))

@@ -13,7 +13,7 @@ use wp_codebox_runtime::kernel_error;
 /// Installs handlers for the termination signals and calls `call` for each signal, in a separate
 /// thread that runs until the process ends. From then on these signals do not end the process by
 /// themselves.
-pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
+pub fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -53,7 +53,7 @@ pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> 
 }
 
 /// Returns the error for a command that cannot install its signal handlers.
-pub(super) fn unheard_signals(error: &io::Error) -> ErrorBody {
+pub fn unheard_signals(error: &io::Error) -> ErrorBody {
     let message = format!("signal handlers cannot be installed: {error}");
     kernel_error(ErrorCode::RunnerUnavailable, message, error)
 }

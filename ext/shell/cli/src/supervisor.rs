@@ -36,7 +36,8 @@ pub(super) fn unavailable(what: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::RunnerUnavailable, what)
 }
 
-pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
+/// Returns the error of a supervisor that cannot be reached.
+pub fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
@@ -50,7 +51,7 @@ fn died(request: &RunRequest, when: &str) -> ErrorBody {
 
 /// Starts a supervisor and sends it the request. The duration of the run counts from the start of
 /// this command.
-pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
+pub fn open(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
 }
 
@@ -64,7 +65,7 @@ pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Option<Child
 /// that this process had when it started the supervisor, even if this process gives up root later.
 /// If this process sends no request, the supervisor exits.
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub struct Spawned {
     stream: UnixStream,
     /// Absent if a service started the supervisor.
     child: Option<Child>,
@@ -84,7 +85,7 @@ impl Spawned {
 
     /// Starts a supervisor for one of several requests of this process. The duration of the run
     /// counts from this call, not from the start of the command.
-    pub(super) fn next(mode: RunMode) -> Result<Self, ErrorBody> {
+    pub fn next(mode: RunMode) -> Result<Self, ErrorBody> {
         let asked_ns = monotonic_ns();
         let spawned = Self::new(mode)?;
         Ok(Self {
@@ -95,7 +96,7 @@ impl Spawned {
 
     /// Returns the supervisor at the other end of a connection to a service that starts one for each
     /// connection.
-    pub(super) fn connected(stream: UnixStream) -> Self {
+    pub fn connected(stream: UnixStream) -> Self {
         Self {
             stream,
             child: None,
@@ -105,7 +106,7 @@ impl Spawned {
 
     /// Sends the request and waits until the supervisor has created the directory of the run. The
     /// run, which is detached, continues without this process.
-    pub(super) fn until_accepted(self, request: &RunRequest) -> Result<(), ErrorBody> {
+    pub fn until_accepted(self, request: &RunRequest) -> Result<(), ErrorBody> {
         let (client, child) = self.begin(request)?;
         reap_ended();
         CHILDREN
@@ -116,10 +117,7 @@ impl Spawned {
     }
 
     /// Sends the request.
-    pub(super) fn begin(
-        self,
-        request: &RunRequest,
-    ) -> Result<(RunClient, Option<Child>), ErrorBody> {
+    pub fn begin(self, request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
         let client = RunClient::start(self.stream.into(), self.asked_ns, request.clone())
             .map_err(|e| unreachable(&e))?;
         Ok((client, self.child))
@@ -178,7 +176,7 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
 
 /// Reason why this process stopped reading the frames of a run.
 #[derive(Debug)]
-pub(crate) enum Followed<T> {
+pub enum Followed<T> {
     /// The run sent its last frame.
     Ended(Box<RunResult>),
     /// The caller has the value that it waited for; the run continues without this process.
@@ -187,7 +185,7 @@ pub(crate) enum Followed<T> {
 
 /// Reads the frames of a run to the last one, or until `seen` breaks with a value. Rejects calls of
 /// tools that run on the parent site, because this program has no parent site.
-pub(super) fn follow<T>(
+pub fn follow<T>(
     client: &RunClient,
     request: &RunRequest,
     mut seen: impl FnMut(&SupervisorFrame) -> ControlFlow<T>,
@@ -212,7 +210,7 @@ pub(super) fn follow<T>(
 }
 
 /// Ends the conversation with a supervisor and waits until it has exited.
-pub(super) fn wait_for_exit(client: RunClient, child: Option<Child>) {
+pub fn wait_for_exit(client: RunClient, child: Option<Child>) {
     if let Ok(socket) = client.sender() {
         hang_up(&socket);
     }
@@ -246,7 +244,7 @@ fn accepted(client: &RunClient, request: &RunRequest) -> Result<(), ErrorBody> {
 }
 
 /// Waits for those supervisors of this process that have ended, so that no zombie is left.
-pub(super) fn reap_ended() {
+pub fn reap_ended() {
     let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
 }

@@ -1,37 +1,43 @@
 //! Parses the command line, selects the output format, and reports wrong usage.
 
-use super::args::Cli;
 use super::output::Output;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, Command};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
-pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
-    let mut root = Cli::command();
-    let args = &json_flag(&root, goal_first(&root, args))[..];
-    let parsed = root
-        .try_get_matches_from_mut(args)
-        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
-    let error = match parsed {
-        Ok((cli, json)) => return Ok((cli, Output::new(json))),
-        Err(error) => with_goal_tip(args, without_hidden(args, error)),
-    };
+pub(super) fn read(
+    root: &mut Command,
+    args: &[OsString],
+) -> Result<(ArgMatches, Output), ExitCode> {
+    let args = &json_flag(root, goal_first(root, args))[..];
+    match root.try_get_matches_from_mut(args) {
+        Ok(matches) => {
+            let output = Output::new(asks_for_json(&matches));
+            Ok((matches, output))
+        }
+        Err(error) => Err(refused(root, args, error)),
+    }
+}
+
+/// Prints help or the error of a command line and returns the exit status.
+pub(super) fn refused(root: &Command, args: &[OsString], error: clap::Error) -> ExitCode {
+    let error = with_goal_tip(root, args, without_hidden(root, args, error));
     if error.use_stderr() && speaks_of_json(args) {
-        let (command, body) = refusal(args, &error);
-        return Err(Output::new(true).failure(&command, &body));
+        let (command, body) = refusal(root, args, &error);
+        return Output::new(true).failure(&command, &body);
     }
     let printed = error.print();
-    Err(match (error.kind(), printed) {
+    match (error.kind(), printed) {
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Ok(())) => ExitCode::SUCCESS,
         (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Err(failed)) => {
             Output::lost(&failed);
             super::output::settled(ExitCode::SUCCESS)
         }
         _ => ExitCode::from(1),
-    })
+    }
 }
 
 /// Options that choose an agent, by which a goal of one word is recognised.
@@ -97,12 +103,12 @@ fn json_flag(root: &Command, args: Vec<OsString>) -> Vec<OsString> {
 
 /// Adds a tip to the error of an unknown command: the word may be meant as a goal, even if clap
 /// suggests a similar command, such as `doctor` for `Refactor`.
-fn with_goal_tip(args: &[OsString], mut error: clap::Error) -> clap::Error {
+fn with_goal_tip(root: &Command, args: &[OsString], mut error: clap::Error) -> clap::Error {
     let word = args.get(1).and_then(|word| word.to_str());
     let (ErrorKind::InvalidSubcommand, Some(word)) = (error.kind(), word) else {
         return error;
     };
-    if chosen(args) == "cli" {
+    if chosen(root, args) == "cli" {
         let tip = format!("a goal of one word needs its option: wp-codebox run --goal {word:?}");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
@@ -111,14 +117,13 @@ fn with_goal_tip(args: &[OsString], mut error: clap::Error) -> clap::Error {
 }
 
 /// Removes hidden commands from clap's suggestions: only other processes of this product call them.
-fn without_hidden(args: &[OsString], mut error: clap::Error) -> clap::Error {
+fn without_hidden(root: &Command, args: &[OsString], mut error: clap::Error) -> clap::Error {
     let mut names = match error.remove(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) => names,
         Some(ContextValue::String(name)) => vec![name],
         _ => return error,
     };
-    let root = Cli::command();
-    let at = selected(&root, args);
+    let at = selected(root, args);
     names.retain(|name| at.find_subcommand(name).is_some_and(|c| !c.is_hide_set()));
     if !names.is_empty() {
         let names = ContextValue::Strings(names);
@@ -128,10 +133,10 @@ fn without_hidden(args: &[OsString], mut error: clap::Error) -> clap::Error {
 }
 
 /// Prints the `--help` text of a command.
-pub(super) fn help(command: &[String]) -> ExitCode {
+pub(super) fn help(mut root: Command, command: &[String]) -> ExitCode {
     let words = command.iter().map(OsString::from);
     let args: Vec<_> = std::env::args_os().take(1).chain(words).collect();
-    read(&[args, vec!["--help".into()]].concat())
+    read(&mut root, &[args, vec!["--help".into()]].concat())
         .err()
         .unwrap_or(ExitCode::SUCCESS)
 }
@@ -158,8 +163,8 @@ fn speaks_of_json(args: &[OsString]) -> bool {
 }
 
 /// Returns the name of the command on an invalid command line, and the error with clap's hints.
-fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
-    let command = chosen(args);
+fn refusal(root: &Command, args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
+    let command = chosen(root, args);
     let text = error.render().to_string();
     let mut parts = text.split("\n\n").map(one_line);
     let message = parts.next().unwrap_or_default();
@@ -197,9 +202,8 @@ fn selected<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
 
 /// Returns the name of the command that the first words select, such as `runs list`; `cli` if they
 /// select none.
-fn chosen(args: &[OsString]) -> String {
-    let root = Cli::command();
-    let (mut at, mut names) = (&root, Vec::new());
+fn chosen(root: &Command, args: &[OsString]) -> String {
+    let (mut at, mut names) = (root, Vec::new());
     for word in args.iter().skip(1) {
         let Some(below) = at.find_subcommand(word) else {
             break;
@@ -216,6 +220,13 @@ fn chosen(args: &[OsString]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HandedOver;
+    use crate::args::Cli;
+    use clap::CommandFactory;
+
+    fn root() -> Command {
+        Cli::<HandedOver>::command()
+    }
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -225,7 +236,7 @@ mod tests {
     fn first_word_is_a_goal_if_it_has_a_space_or_is_no_command_and_an_agent_is_chosen() {
         let is_goal = |args: &[&str]| {
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            goal_first(&Cli::command(), &args) != args
+            goal_first(&root(), &args) != args
         };
         assert!(is_goal(&["wp-codebox", "fix it"]));
         assert!(is_goal(&[
@@ -243,7 +254,8 @@ mod tests {
 
     #[test]
     fn json_flag_after_double_dash_belongs_to_the_program_in_the_sandbox() {
-        let json = |line: &str| read(&words(line)).is_ok_and(|(_, output)| output.is_json());
+        let json =
+            |line: &str| read(&mut root(), &words(line)).is_ok_and(|(_, output)| output.is_json());
         assert!(json("wp-codebox runs list --json"));
         assert!(!json("wp-codebox runs list"));
         assert!(json("wp-codebox exec --json run_1 -- wp option list"));
@@ -256,8 +268,7 @@ mod tests {
 
     #[test]
     fn option_format_json_becomes_json_except_among_the_arguments_of_a_program_in_the_sandbox() {
-        let shown =
-            |line: &str| json_flag(&Cli::command(), words(line)).join(std::ffi::OsStr::new(" "));
+        let shown = |line: &str| json_flag(&root(), words(line)).join(std::ffi::OsStr::new(" "));
         assert_eq!(
             shown("wp-codebox runs list --format json"),
             "wp-codebox runs list --json"
@@ -281,8 +292,9 @@ mod tests {
         let refused = |line: &str| {
             let args = words(line);
             refusal(
+                &root(),
                 &args,
-                &Cli::command().try_get_matches_from(&args).unwrap_err(),
+                &root().try_get_matches_from(&args).unwrap_err(),
             )
         };
         let (command, body) = refused("wp-codebox recipe validate --json");
@@ -311,8 +323,10 @@ mod tests {
         for command in group.get_subcommands() {
             let name = command.get_name();
             let misspelt = [path, &[format!("{name}x").into()]].concat();
-            let error = Cli::command().try_get_matches_from(&misspelt).unwrap_err();
-            let text = without_hidden(&misspelt, error).render().to_string();
+            let error = root().try_get_matches_from(&misspelt).unwrap_err();
+            let text = without_hidden(&root(), &misspelt, error)
+                .render()
+                .to_string();
             assert_eq!(
                 text.contains(&format!("'{name}'")),
                 !command.is_hide_set(),
@@ -331,7 +345,7 @@ mod tests {
 
     #[test]
     fn misspelt_command_of_any_group_suggests_visible_commands_and_no_hidden_one() {
-        let (visible, hidden) = check_suggestions(&Cli::command(), &words("wp-codebox"));
+        let (visible, hidden) = check_suggestions(&root(), &words("wp-codebox"));
         assert!(visible > 50 && hidden >= 4, "{visible} {hidden}");
     }
 }

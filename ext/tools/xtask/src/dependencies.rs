@@ -16,8 +16,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("isolation", &["core"]),
     ("run", &["core", "isolation"]),
-    ("platform", &["core"]),
-    ("shell", &["core", "isolation", "run", "platform"]),
+    ("shell", &["core", "isolation", "run"]),
+    ("platform", &["core", "isolation", "run", "shell"]),
     ("php", &["core"]),
     ("tools", &["core"]),
 ];
@@ -26,6 +26,10 @@ const FLOORS: &[(&str, &[&str])] = &[
 const NARROWER: &[(&str, &[&str])] = &[
     // The only code that runs with the privileges that set up a guest.
     ("launcher", &["contracts"]),
+    // Only the program of the platform joins these with the shell.
+    ("cluster", &["artifacts", "contracts", "policy"]),
+    ("ledger", &["contracts"]),
+    ("service", &["contracts", "ledger", "policy", "routing"]),
 ];
 
 /// External crates that grant a capability, such as network access; only the listed floors and
@@ -197,7 +201,8 @@ mod tests {
             ("isolation/backend-native", "core/runtime"),
             ("run/supervisor", "isolation/backend-native"),
             ("platform/service", "core/contracts"),
-            ("shell/cli", "platform/service"),
+            ("shell/cli", "run/supervisor"),
+            ("platform/platform", "shell/cli"),
             ("php/ext", "core/apply"),
             ("core/policy", "serde"),
         ] {
@@ -210,7 +215,8 @@ mod tests {
             ("run/supervisor", "shell/cli"),
             ("platform/service", "run/supervisor"),
             ("php/ext", "run/supervisor"),
-            ("php/ext", "platform/routing"),
+            ("shell/cli", "platform/service"),
+            ("php/ext", "platform/ledger"),
         ] {
             let found = found(user, used);
             assert!(
@@ -221,10 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn launcher_may_use_only_the_shapes_of_the_core() {
-        let found = |used| judge(&metadata("isolation/launcher", &[used])).len();
-        assert_eq!(found("core/contracts"), 0);
-        assert_eq!(found("core/policy"), 1);
+    fn crate_with_a_narrower_rule_may_use_no_other_crate_of_the_floors_below() {
+        let found = |user, used| judge(&metadata(user, &[used])).len();
+        assert_eq!(found("isolation/launcher", "core/contracts"), 0);
+        assert_eq!(found("isolation/launcher", "core/policy"), 1);
+        assert_eq!(found("platform/service", "platform/ledger"), 0);
+        assert_eq!(found("platform/service", "shell/cli"), 1);
     }
 
     #[test]

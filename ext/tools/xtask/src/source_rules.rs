@@ -36,7 +36,7 @@ struct Right {
 const RIGHTS: &[Right] = &[
     Right {
         what: "read the environment",
-        holders: &["cli", "php", "xtask"],
+        holders: &["cli", "program", "php", "xtask"],
         signs: &["env::var", "env::vars", "env::home_dir", "getenv("],
     },
     Right {

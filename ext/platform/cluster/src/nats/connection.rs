@@ -115,7 +115,7 @@ impl Connection {
         let ready = connection.ready(Instant::now() + LIMIT);
         connection
             .block_on(ready)
-            .map_err(|error| error.into_bus(&options.shown()))?;
+            .map_err(|error| error.into_bus(&options.shown))?;
         Ok(connection)
     }
 
@@ -414,7 +414,7 @@ fn refusal_of(inbox: &str) -> String {
 
 async fn connect(options: &NatsOptions, observer: Observer) -> Result<Client, BusError> {
     let unreachable = |detail: String| BusError::Unreachable {
-        detail: format!("{}: {detail}", options.shown()),
+        detail: format!("{}: {detail}", options.shown),
     };
     let connect = with_credentials(options)?
         .name(options.party.shown())
@@ -429,7 +429,7 @@ async fn connect(options: &NatsOptions, observer: Observer) -> Result<Client, Bu
             observer.see(event);
             std::future::ready(())
         });
-    let connected = timeout(LIMIT, connect.connect(options.addresses())).await;
+    let connected = timeout(LIMIT, connect.connect(options.servers.clone())).await;
     let connected = connected.map_err(|_| unreachable("it does not answer".to_owned()))?;
     connected.map_err(|error| match error.kind() {
         ConnectErrorKind::AuthorizationViolation => BusError::Denied {

@@ -38,7 +38,7 @@ mod tokens;
 mod version;
 mod watch;
 
-pub use options::{Credentials, NatsOptions, OptionsError, Party, ServerUrl};
+pub use options::{Credentials, NatsOptions, OptionsError, Party};
 pub use permissions::{Permissions, permissions};
 pub use plan::{Limits, Setup, Shrink};
 pub use setup::{SetupError, SetupReport, setup};

@@ -7,16 +7,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ServerUrl};
 use zeroize::Zeroizing;
 
 /// Why the options of a connection are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// An address is not `nats://HOST[:PORT]` or `tls://HOST[:PORT]`. The text does not repeat it,
-    /// because a person may have written a password into it.
+    /// The addresses cannot be used. The text does not repeat them.
     #[error("{problem}; an address is tls://HOST:PORT or, on this machine, nats://HOST:PORT")]
     Address {
         /// What is wrong with it.
@@ -91,64 +89,6 @@ impl Party {
     }
 }
 
-/// Address of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerUrl(ServerAddr);
-
-impl ServerUrl {
-    /// Reads `tls://HOST[:PORT]` or `nats://HOST[:PORT]`; the port is 4222 by default.
-    ///
-    /// # Errors
-    /// [`OptionsError::Address`] for another form, and for user names or passwords in an address:
-    /// arguments of a process are visible for all users of a machine.
-    pub fn parse(text: &str) -> Result<Self, OptionsError> {
-        let wrong = |problem| OptionsError::Address { problem };
-        if !text.starts_with("nats://") && !text.starts_with("tls://") {
-            return Err(wrong(
-                "the address of the message server has no known scheme",
-            ));
-        }
-        let address: ServerAddr = text
-            .parse()
-            .map_err(|_| wrong("the address of the message server cannot be parsed"))?;
-        let url = address.clone().into_inner();
-        if address.has_user_pass() || url.password().is_some() {
-            return Err(wrong(
-                "the address of the message server has a user name or password, which belong in a credentials file",
-            ));
-        }
-        if address.host().is_empty() {
-            return Err(wrong("the address of the message server has no host"));
-        }
-        if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong(
-                "the address of the message server has a part after the port",
-            ));
-        }
-        Ok(Self(address))
-    }
-
-    pub(super) fn address(&self) -> ServerAddr {
-        self.0.clone()
-    }
-
-    /// Returns host and port, for error texts.
-    pub(super) fn shown(&self) -> String {
-        format!("{}:{}", self.0.host(), self.0.port())
-    }
-
-    fn has_tls(&self) -> bool {
-        self.0.tls_required()
-    }
-
-    /// Returns whether packets to this address stay on this machine.
-    fn is_local(&self) -> bool {
-        let host = self.0.host();
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    }
-}
-
 /// How a program logs in. The value is a secret; `Debug` does not show it.
 #[derive(Clone)]
 pub enum Credentials {
@@ -207,7 +147,9 @@ impl fmt::Debug for Credentials {
 #[derive(Debug, Clone)]
 pub struct NatsOptions {
     /// Addresses of one or more servers of the cluster.
-    servers: Vec<ServerUrl>,
+    pub(super) servers: Vec<ServerAddr>,
+    /// Their hosts and ports, for error texts.
+    pub(super) shown: String,
     /// Party whose account is used.
     pub(super) party: Party,
     /// How to log in; `None` for a server without accounts.
@@ -233,6 +175,8 @@ impl NatsOptions {
         authorities: Option<&[u8]>,
     ) -> Result<Self, OptionsError> {
         let tls_required = authorities.is_some() || servers.iter().any(ServerUrl::has_tls);
+        let shown: Vec<String> = servers.iter().map(ServerUrl::authority).collect();
+        let shown = shown.join(", ");
         if servers.is_empty() {
             let problem = "no address of a message server is given";
             return Err(OptionsError::Address { problem });
@@ -241,23 +185,21 @@ impl NatsOptions {
             let problem = "the message server is on another machine, so the connection needs TLS";
             return Err(OptionsError::Address { problem });
         }
+        let servers: Vec<ServerAddr> = servers
+            .iter()
+            .map(|url| url.to_string().parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| OptionsError::Address {
+                problem: "the address of the message server cannot be parsed",
+            })?;
         Ok(Self {
+            shown,
             tls: client_config(authorities)?,
             servers,
             party,
             credentials,
             tls_required,
         })
-    }
-
-    pub(super) fn addresses(&self) -> Vec<ServerAddr> {
-        self.servers.iter().map(ServerUrl::address).collect()
-    }
-
-    /// Returns hosts and ports, for error texts.
-    pub(super) fn shown(&self) -> String {
-        let shown: Vec<String> = self.servers.iter().map(ServerUrl::shown).collect();
-        shown.join(", ")
     }
 }
 
@@ -296,32 +238,6 @@ mod tests {
 
     fn url(text: &str) -> ServerUrl {
         ServerUrl::parse(text).unwrap()
-    }
-
-    #[test]
-    fn address_without_scheme_or_with_password_or_path_is_refused_and_the_error_does_not_show_it() {
-        for text in [
-            "nats://127.0.0.1",
-            "tls://nats.example:4443",
-            "nats://[::1]:1",
-        ] {
-            ServerUrl::parse(text).unwrap();
-        }
-        for text in [
-            "",
-            "secret.example",
-            "ws://secret.example",
-            "nats://",
-            "nats://user:secret@127.0.0.1",
-            "nats://secret@127.0.0.1",
-            "nats://127.0.0.1/secret",
-            "nats://127.0.0.1?secret",
-            "tls://secret:99999",
-        ] {
-            let error = ServerUrl::parse(text).unwrap_err();
-            assert_eq!(error.code(), ErrorCode::InputInvalid, "{text}");
-            assert!(!error.to_string().contains("secret"), "{error}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A node under load and faults: what one submitter stores, and errors and delays of one queue or run,
 //! must not reach the runs of another one.
 
-use crate::memory::{Memory, Request, queue, record_in, submitter, unreachable};
+use crate::memory::{Memory, Request, queue, record_in, run_id, submitter, unreachable};
 use crate::nodes::{TIMES, Tool, ended, host};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
@@ -10,7 +10,7 @@ use wp_codebox_cluster::held::{HeldRun, Interruption};
 use wp_codebox_cluster::names::{Priority, Queue, RunKey, SubmitterName};
 use wp_codebox_cluster::node::{Node, Notice, Stop, Times, Unreadable};
 use wp_codebox_cluster::record::Record;
-use wp_codebox_cluster::submit::{cancel, run_id, submit};
+use wp_codebox_cluster::submit::{cancel, submit};
 use wp_codebox_contracts::Outcome;
 
 /// Time limit of a wait. No correct program comes near it.

@@ -1,5 +1,6 @@
 //! A message server in memory that checks the rules of the protocol.
 
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -16,6 +17,12 @@ pub const TASK: &str = "55555555555555555555555555555555555555555555555555555555
 
 pub fn submitter() -> SubmitterName {
     SubmitterName::new("team").unwrap()
+}
+
+/// Returns the id of the run of a submitter with this name.
+pub fn run_id(submitter: &SubmitterName, name: &str) -> RunId {
+    let digest = Sha256::digest(format!("{submitter} {name}"));
+    RunId::from_digest(&Sha256Hex::from_bytes(&digest.into()))
 }
 
 pub fn queue() -> Queue {

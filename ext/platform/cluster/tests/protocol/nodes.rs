@@ -1,7 +1,7 @@
 //! Whole nodes in threads, on a server in memory.
 
 use crate::isolation::StopOnDrop;
-use crate::memory::{Memory, record, submitter};
+use crate::memory::{Memory, record, run_id, submitter};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{Capability, NodeName, RunKey};
 use wp_codebox_cluster::node::{Node, Notice, Stop, Times};
 use wp_codebox_cluster::record::{End, PROTOCOL, Record, State, new_claimant};
-use wp_codebox_cluster::submit::{Seen, check_nodes, follow, run_id, submit};
+use wp_codebox_cluster::submit::{Seen, check_nodes, follow, submit};
 use wp_codebox_cluster::trust::NodeKeys;
 use wp_codebox_cluster::work::{Executor, Worked};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, Sha256Hex};

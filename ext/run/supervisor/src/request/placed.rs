@@ -8,13 +8,21 @@ use super::end_check::{self, EarlierBundle};
 use super::prepare::default_policy;
 use crate::host::peer::Caller;
 use crate::journal::recorder::Recorder;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use wp_codebox_contracts::{
-    ClusterPlacement, ErrorBody, ErrorCode, EventType, ExecutionId, KernelIds, Limits,
-    PlacementChoice, RunPlacement, RunRequest, RunResult,
+    ClusterPlacement, ErrorBody, ErrorCode, EventType, ExecutionId, Frame, KernelIds, Limits,
+    PROTOCOL_VERSION, PlacementChoice, RunPlacement, RunRequest, RunResult,
 };
+use wp_codebox_control::{FrameReader, frame_bytes};
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::{Cancellation, Owner, RunDir, StateDir};
 
@@ -70,12 +78,73 @@ pub trait Placer: Sync {
     ) -> Result<RunResult, ErrorBody>;
 }
 
+/// What a supervisor does with a run for another host.
+#[derive(Clone, Copy)]
+pub enum PlacedRuns<'a> {
+    /// It sends the run there.
+    Sent(&'a dyn Placer),
+    /// It replaces itself by the program at this path, which sends the run; `None` if the program is
+    /// not installed.
+    HandedOver(Option<&'a Path>),
+}
+
+/// Replaces this process by a program that has a [`Placer`], with the frame socket and the frames
+/// that this process has read from it. Returns the error if there is no such program or it cannot be
+/// executed. Nothing was prepared for the run yet.
+pub(crate) fn hand_over(
+    program: Option<&Path>,
+    reader: FrameReader,
+    asked_ns: Option<u64>,
+    request: RunRequest,
+) -> ErrorBody {
+    let Some(program) = program else {
+        return not_installed();
+    };
+    let start = Frame::Start {
+        protocol: PROTOCOL_VERSION,
+        asked_ns,
+        request,
+    };
+    match execute(program, reader, &start) {
+        Ok(error) | Err(error) => ErrorBody::new(
+            ErrorCode::RunnerUnavailable,
+            format!("the run cannot be handed over to wp-codebox-platform: {error}"),
+        ),
+    }
+}
+
+/// The frames are passed as an anonymous file: a pipe has no reader before the program is executed.
+fn execute(program: &Path, reader: FrameReader, start: &Frame) -> io::Result<io::Error> {
+    let (socket, read) = reader.into_parts();
+    let mut frames = File::from(memfd_create("frames", MemfdFlags::CLOEXEC)?);
+    frames.write_all(&frame_bytes(start)?)?;
+    frames.write_all(&read)?;
+    frames.rewind()?;
+    fcntl_setfd(&socket, FdFlags::empty())?;
+    // The arguments of this process are those of a supervisor; the last one of two options counts.
+    let error = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .arg(format!("--frames-fd={}", socket.as_raw_fd()))
+        .arg("--handed-over")
+        .stdin(frames)
+        .exec();
+    Ok(error)
+}
+
+fn not_installed() -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::PlacementUnsupported,
+        "runs on other hosts need the program wp-codebox-platform, which is not installed on this host",
+    )
+    .hint("install the package wp-codebox-platform, or run the task on this host")
+}
+
 /// Checks the request as for a run on this host, then gives up root.
 pub(crate) fn prepare(
     mut request: RunRequest,
     placement: RunPlacement,
     caller: &Caller,
-    placer: Option<&dyn Placer>,
+    placed: PlacedRuns<'_>,
 ) -> Result<PlacedJob, ErrorBody> {
     caller.admit(&mut request)?;
     policy::check_request(&request, policy::CheckedBy::Supervisor)?;
@@ -106,9 +175,7 @@ pub(crate) fn prepare(
     state.become_owner().map_err(|e| e.body())?;
     let placement = match placement {
         RunPlacement::Named(named) => named,
-        RunPlacement::Configured(choice) => {
-            placer.ok_or_else(no_placer)?.configured(&state, &choice)?
-        }
+        RunPlacement::Configured(choice) => placed.placer()?.configured(&state, &choice)?,
     };
     Ok(PlacedJob {
         request,
@@ -118,22 +185,24 @@ pub(crate) fn prepare(
     })
 }
 
-fn no_placer() -> ErrorBody {
-    ErrorBody::new(
-        ErrorCode::PlacementUnsupported,
-        "this command cannot send runs to other hosts",
-    )
+impl<'a> PlacedRuns<'a> {
+    fn placer(self) -> Result<&'a dyn Placer, ErrorBody> {
+        match self {
+            Self::Sent(placer) => Ok(placer),
+            Self::HandedOver(_) => Err(not_installed()),
+        }
+    }
 }
 
 /// Runs the job on another host.
 pub(crate) fn run(
     job: &PlacedJob,
-    placer: Option<&dyn Placer>,
+    placed: PlacedRuns<'_>,
     cancellation: &Arc<Cancellation>,
     run_dir: &RunDir,
     recorder: &mut Recorder<'_>,
 ) -> Result<RunResult, ErrorBody> {
-    let placer = placer.ok_or_else(no_placer)?;
+    let placer = placed.placer()?;
     end_check::check(&job.state, &job.request, EarlierBundle::Accept)?;
     let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
     let placed = PlacedRun {

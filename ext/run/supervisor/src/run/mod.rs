@@ -16,7 +16,7 @@ use crate::prepared::job::Job;
 use crate::prepared::ready::{Outside, ready};
 use crate::prepared::spend;
 use crate::request::end_check::{self, EarlierBundle};
-use crate::request::placed::{self, Placer};
+use crate::request::placed::{self, PlacedRuns};
 use crate::request::prepare::Prepared;
 use crate::session::egress;
 use crate::work::{self, hold};
@@ -171,7 +171,7 @@ pub(crate) fn execute(
     cancellation: &Arc<Cancellation>,
     parent: &dyn Parent,
     queue: &Arc<RequestQueue>,
-    placer: Option<&dyn Placer>,
+    placed: PlacedRuns<'_>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let StartedRun {
@@ -191,7 +191,7 @@ pub(crate) fn execute(
     let answer = match job {
         Job::Here(prepared) => stages(*prepared, outside, queue, &run_dir, &mut recorder, clock),
         Job::Placed(job) => {
-            placed::run(&job, placer, cancellation, &run_dir, &mut recorder).map_err(Failure::from)
+            placed::run(&job, placed, cancellation, &run_dir, &mut recorder).map_err(Failure::from)
         }
     };
     match &answer {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Arguments that all task commands share.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct TaskArgs {
+pub struct TaskArgs {
     /// Input as JSON: a file, or - for standard input.
     #[arg(long, value_name = "FILE|-")]
     pub input_file: PathBuf,
@@ -27,8 +27,10 @@ pub(crate) struct TaskArgs {
     /// Limit of running sandboxes with the same --site; further tasks wait.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_runs: u32,
+    /// Where the runs run.
     #[command(flatten)]
     pub placement: PlacementArgs,
+    /// Site and paths of this host.
     #[command(flatten)]
     pub store: StoreArgs,
 }

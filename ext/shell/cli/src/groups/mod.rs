@@ -15,8 +15,10 @@ mod spool;
 mod supervisors;
 mod task;
 
-pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs, TaskArgs};
-pub(crate) use task::{read, request as run_request};
+pub use args::TaskArgs;
+pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
+pub(crate) use task::read;
+pub use task::request as run_request;
 
 pub(crate) use spool::replace as replace_file;
 pub(crate) use supervisors::Supervisors;

@@ -93,7 +93,7 @@ pub(crate) fn read(input: Map<String, Value>, flags: &ModelArgs) -> Result<TaskS
 }
 
 /// Converts the input of one task to a run request.
-pub(crate) fn request(
+pub fn request(
     input: &Map<String, Value>,
     args: &TaskArgs,
     settings: &Settings,
@@ -175,8 +175,10 @@ mod tests {
     use clap::Parser;
     use serde_json::json;
 
-    fn parse(flags: &[&str]) -> Command {
-        Cli::try_parse_from(flags).unwrap().command
+    fn parse(flags: &[&str]) -> Command<crate::HandedOver> {
+        Cli::<crate::HandedOver>::try_parse_from(flags)
+            .unwrap()
+            .command
     }
 
     fn run(flags: &[&str]) -> (RunArgs, Settings) {

@@ -1,13 +1,14 @@
 //! Options with which a run is sent to a cluster. The doc comments are the help texts.
 
-use crate::cluster::{self, MOST_TRIES, NatsArgs, PATIENCE_MS};
+use super::config::{self, MOST_TRIES, PATIENCE_MS};
+use super::server::NatsArgs;
 use crate::request::input;
 use clap::{Args, ValueEnum};
+use sha2::{Digest as _, Sha256};
 use std::path::Path;
-use wp_codebox_cluster::names::{Capability, SubmitterName};
-use wp_codebox_cluster::submit::run_id;
 use wp_codebox_contracts::{
-    ClusterPlacement, ErrorBody, PlacementChoice, RunId, RunPlacement, RunRequest,
+    Capability, ClusterPlacement, ErrorBody, PlacementChoice, RunId, RunPlacement, RunRequest,
+    Sha256Hex, SubmitterName,
 };
 use wp_codebox_runtime::StateDir;
 
@@ -16,7 +17,7 @@ const HEADING: &str = "Placement";
 
 /// Where runs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Place {
+pub enum Place {
     // The values have plain comments: with doc comments clap would print the long help of every
     // option.
     //
@@ -28,11 +29,12 @@ pub(crate) enum Place {
 
 /// Options of a placement.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PlacementArgs {
+pub struct PlacementArgs {
     /// Where the run runs: on this host, or on a host of the cluster. Without the options below,
     /// the cluster is the one of `wp-codebox cluster configure`. [default: host]
     #[arg(long, value_name = "PLACE", value_enum, help_heading = HEADING)]
     pub placement: Option<Place>,
+    /// Message server of the cluster.
     #[command(flatten)]
     pub nats: NatsArgs,
     /// Name under which this host submits runs to the cluster.
@@ -57,7 +59,7 @@ pub(crate) struct PlacementArgs {
 impl PlacementArgs {
     /// Sets whether the request runs on this host or in the cluster: as the options say, else as
     /// the task says. The id of the run is derived from `idempotency_key`, if there is one.
-    pub(crate) fn place(
+    pub fn place(
         &self,
         request: &mut RunRequest,
         idempotency_key: Option<&str>,
@@ -107,7 +109,7 @@ impl PlacementArgs {
                 "--placement cluster needs --node-key for each node whose results are accepted",
             ));
         }
-        let config = cluster::of_options(&self.nats, submitter, &self.node_keys)?;
+        let config = config::of_options(&self.nats, submitter, &self.node_keys)?;
         Ok(config.placement(choice, PATIENCE_MS))
     }
 }
@@ -118,9 +120,19 @@ fn keyed(placement: &RunPlacement, state: &str, key: &str) -> Result<RunId, Erro
         RunPlacement::Named(named) => named.cluster.submitter.clone(),
         RunPlacement::Configured(_) => {
             let state = StateDir::open(Path::new(state)).map_err(|e| e.body())?;
-            let config = cluster::read(&state).map_err(|e| e.body())?;
+            let config = config::read(&state).map_err(|e| e.body())?;
             config.cluster.submitter
         }
     };
     Ok(run_id(&SubmitterName::new(&submitter)?, key))
+}
+
+/// Returns the id of the run that a submitter's idempotency key stands for.
+fn run_id(submitter: &SubmitterName, idempotency_key: &str) -> RunId {
+    let mut hash = Sha256::new();
+    // The name has no byte 0, so no other pair has the same bytes.
+    hash.update(submitter.as_str());
+    hash.update([0]);
+    hash.update(idempotency_key);
+    RunId::from_digest(&Sha256Hex::from_bytes(&hash.finalize().into()))
 }

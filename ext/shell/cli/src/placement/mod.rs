@@ -1,7 +1,10 @@
-//! Sends runs to a cluster: the options of the commands, and what the supervisor of such a run does.
+//! Sends runs to a cluster: the options of the commands, and the cluster that this host uses. The
+//! program `wp-codebox-platform` does the rest.
 
 mod args;
-mod placer;
+mod config;
+mod server;
 
-pub(crate) use args::PlacementArgs;
-pub(crate) use placer::ClusterPlacer;
+pub use args::PlacementArgs;
+pub use config::{MOST_TRIES, PATIENCE_MS, of_options, priority, read, write};
+pub use server::NatsArgs;

@@ -27,7 +27,7 @@ use wp_codebox_runtime::StateDir;
 /// starts the sandbox and writes its bundle.
 const AROUND: u64 = 15 * 60 * 1000;
 /// Maximum duration of a run in milliseconds.
-pub(crate) const LONGEST: u64 = 24 * 3600 * 1000;
+pub const LONGEST: u64 = 24 * 3600 * 1000;
 /// Commands that every sandbox allows, in addition to those of its setup.
 const COMMANDS: [&str; 7] = [
     "inspect-mounted-inputs",
@@ -79,7 +79,7 @@ pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBo
 
 /// Who may open the preview of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PreviewAccess {
+pub enum PreviewAccess {
     /// Every user and program of this machine.
     Machine,
     /// Visitors who have the link with the token.
@@ -88,9 +88,12 @@ pub(crate) enum PreviewAccess {
 
 /// A sandbox that is to be made: the id of its run, its site and its parameters (its seed).
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub struct Wanted {
+    /// Id of its run.
     pub run_id: RunId,
+    /// Its site.
     pub site: SiteId,
+    /// Its parameters.
     pub seed: Seed,
     /// Maximum number of runs of the site at one time; absent: the default.
     pub max_runs: Option<u64>,
@@ -100,7 +103,7 @@ pub(crate) struct Wanted {
 
 /// A sandbox whose parameters are valid, and the run request that starts it.
 #[derive(Debug)]
-pub(crate) struct ValidatedSandbox {
+pub struct ValidatedSandbox {
     wanted: Wanted,
     request: RunRequest,
     settings: Settings,
@@ -111,7 +114,7 @@ impl Wanted {
     ///
     /// # Errors
     /// The error of the first parameter that is not valid.
-    pub(crate) fn validate(
+    pub fn validate(
         self,
         settings: Settings,
         secrets: &SecretSource<'_>,
@@ -225,7 +228,7 @@ impl ValidatedSandbox {
     /// # Errors
     /// The error of the supervisor if it refused the run. If the supervisor ended without an answer,
     /// the run may exist.
-    pub(crate) fn start(self, state: &StateDir, supervisor: Spawned) -> Result<(), ErrorBody> {
+    pub fn start(self, state: &StateDir, supervisor: Spawned) -> Result<(), ErrorBody> {
         let Wanted {
             run_id, site, seed, ..
         } = self.wanted;

@@ -47,7 +47,7 @@ fn check(profile: &Profile, wall_ms: u64) -> Result<(), ErrorBody> {
 ///
 /// # Errors
 /// When the time is longer than the profile allows, or the runs of the site cannot be listed.
-pub(crate) fn estimate(
+pub fn estimate(
     sandboxes: Sandboxes<'_>,
     profile: &Profile,
     wall_ms: u64,

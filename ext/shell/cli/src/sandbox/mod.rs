@@ -17,12 +17,12 @@ mod shelf;
 mod shown;
 
 pub(crate) use args::SandboxCommand;
-pub(crate) use create::{LONGEST, PreviewAccess, Wanted};
-pub(crate) use estimate::estimate;
-pub(crate) use operations::Sandboxes;
-pub(crate) use route::check as check_route;
-pub(crate) use secret_source::{SecretSource, private_text};
-pub(crate) use seed::Seed;
+pub use create::{LONGEST, PreviewAccess, ValidatedSandbox, Wanted};
+pub use estimate::estimate;
+pub use operations::Sandboxes;
+pub use route::check as check_route;
+pub use secret_source::{SecretSource, private_text};
+pub use seed::Seed;
 
 use super::duration;
 use super::output::Output;

@@ -23,7 +23,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The sandboxes of one site.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sandboxes<'a> {
+pub struct Sandboxes<'a> {
     /// State directory that contains the site.
     pub state: &'a StateDir,
     /// The site.
@@ -35,7 +35,7 @@ impl Sandboxes<'_> {
     ///
     /// # Errors
     /// `wp_codebox_sandbox_not_found`, also for a run that is not a sandbox.
-    pub(crate) fn find(self, reference: &str) -> Result<FoundRun, ErrorBody> {
+    pub fn find(self, reference: &str) -> Result<FoundRun, ErrorBody> {
         let sites = std::slice::from_ref(self.site);
         let run = find(self.state, sites, reference).map_err(|error| match error {
             RegistryError::NotFound { .. } => missing(reference),
@@ -49,7 +49,7 @@ impl Sandboxes<'_> {
     }
 
     /// Returns the run with exactly this id, whether its directory exists or not.
-    pub(crate) fn run(self, run_id: RunId) -> FoundRun {
+    pub fn run(self, run_id: RunId) -> FoundRun {
         FoundRun {
             path: self
                 .state
@@ -64,7 +64,7 @@ impl Sandboxes<'_> {
     }
 
     /// Returns `sandbox/v1` of a sandbox in any state.
-    pub(crate) fn document(self, run: &FoundRun) -> Result<Value, ErrorBody> {
+    pub fn document(self, run: &FoundRun) -> Result<Value, ErrorBody> {
         shown::document(self.state, run)
     }
 
@@ -105,7 +105,7 @@ impl Sandboxes<'_> {
     }
 
     /// Sends a request to a sandbox; for an ended one, returns an error with the reason of its end.
-    pub(crate) fn ask(
+    pub fn ask(
         self,
         run: &FoundRun,
         actor: &str,
@@ -119,7 +119,7 @@ impl Sandboxes<'_> {
     ///
     /// # Errors
     /// `wp_codebox_sandbox_not_held`.
-    pub(crate) fn check_running(self, run: &FoundRun) -> Result<(), ErrorBody> {
+    pub fn check_running(self, run: &FoundRun) -> Result<(), ErrorBody> {
         if status(self.state, run).map_err(|e| e.body())? != RunStatus::Ended {
             return Ok(());
         }
@@ -131,18 +131,13 @@ impl Sandboxes<'_> {
     }
 
     /// Sets the remaining lifetime of a sandbox, counted from now, and returns its document.
-    pub(crate) fn extend_ttl(
-        self,
-        run: &FoundRun,
-        actor: &str,
-        ttl_ms: u64,
-    ) -> Result<Value, ErrorBody> {
+    pub fn extend_ttl(self, run: &FoundRun, actor: &str, ttl_ms: u64) -> Result<Value, ErrorBody> {
         self.ask(run, actor, LiveRequest::ExtendTtl { ttl_ms })?;
         self.document(run)
     }
 
     /// Stores the state of a sandbox. Without a name, the snapshot is named after the time.
-    pub(crate) fn snapshot(
+    pub fn snapshot(
         self,
         run: &FoundRun,
         actor: &str,
@@ -156,24 +151,19 @@ impl Sandboxes<'_> {
     }
 
     /// Replaces the state of a sandbox by that of a snapshot.
-    pub(crate) fn restore(
-        self,
-        run: &FoundRun,
-        actor: &str,
-        snapshot: &str,
-    ) -> Result<Value, ErrorBody> {
+    pub fn restore(self, run: &FoundRun, actor: &str, snapshot: &str) -> Result<Value, ErrorBody> {
         let id = snapshot.to_owned();
         self.ask(run, actor, LiveRequest::Restore { id })
     }
 
     /// Returns `sandbox-snapshot-list/v1`: all snapshots of the site, or those of one sandbox.
-    pub(crate) fn snapshots(self, of: Option<&FoundRun>) -> Result<Value, ErrorBody> {
+    pub fn snapshots(self, of: Option<&FoundRun>) -> Result<Value, ErrorBody> {
         shelf::snapshots(self.state, self.site, of)
     }
 
     /// Removes a snapshot and returns `sandbox-snapshot-removal/v1`. With a sandbox, the reference
     /// may also be the name of one of its snapshots.
-    pub(crate) fn remove_snapshot(
+    pub fn remove_snapshot(
         self,
         reference: &str,
         of: Option<&FoundRun>,
@@ -183,14 +173,14 @@ impl Sandboxes<'_> {
     }
 
     /// Opens and verifies the snapshot that a sandbox starts from. The value locks the snapshot.
-    pub(crate) fn starting_snapshot(self, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
+    pub fn starting_snapshot(self, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
         let shelf = SnapshotStore::of_site(self.state, self.site).map_err(|e| e.body())?;
         let id = shelf.by_id(reference).map_err(|e| e.body())?;
         shelf.open(&id, SnapshotScope::Any).map_err(|e| e.body())
     }
 
     /// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
-    pub(crate) fn end(self, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
+    pub fn end(self, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
         let ended = || {
             status(self.state, run)
                 .map(|s| s == RunStatus::Ended)

@@ -18,7 +18,7 @@ const LARGEST: usize = 64 * 1024;
 
 /// Source of secret values.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum SecretSource<'a> {
+pub enum SecretSource<'a> {
     /// The environment of this process.
     Environment,
     /// The files `secrets/NAME` in the state directory, mode 0600, of root or of the owner of the
@@ -32,7 +32,7 @@ impl SecretSource<'_> {
     /// # Errors
     /// `wp_codebox_input_invalid` if the profile does not have a secret in `names`,
     /// `wp_codebox_secret_invalid` if a value is missing. Messages contain no value.
-    pub(super) fn resolve(
+    pub fn resolve(
         self,
         profile: &Profile,
         names: Option<&[String]>,
@@ -97,7 +97,7 @@ fn reason(errno: Errno) -> String {
 ///
 /// # Errors
 /// Why the file cannot be used, without its content.
-pub(crate) fn private_text(
+pub fn private_text(
     directory: BorrowedFd<'_>,
     path: &Path,
     owner: Owner,

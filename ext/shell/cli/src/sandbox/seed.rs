@@ -15,7 +15,7 @@ const LARGEST: u64 = 256 * 1024;
 /// Parameters from which a sandbox is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Seed {
+pub struct Seed {
     /// Text of the profile, as it was when the sandbox was created.
     pub profile: String,
     /// Host directory that becomes the workspace, if one was given.
@@ -57,12 +57,7 @@ impl Seed {
 
     /// Writes the seed file. The caller must already have switched from root to the owner of the
     /// state directory, so that the file belongs to that user.
-    pub(crate) fn write(
-        &self,
-        state: &StateDir,
-        site: &SiteId,
-        run_id: &RunId,
-    ) -> Result<(), ErrorBody> {
+    pub fn write(&self, state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<(), ErrorBody> {
         let failed = |e: std::io::Error| {
             let message = format!("the parameters of the sandbox cannot be stored: {e}");
             ErrorBody::new(ErrorCode::StateDirInvalid, message)
@@ -85,7 +80,7 @@ impl Seed {
     }
 
     /// Reads the parameters of a sandbox; fails if none are stored.
-    pub(crate) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
+    pub fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
         Self::find(state, site, run_id)?.ok_or_else(|| {
             let message = format!("the stored parameters of sandbox {run_id} are missing");
             ErrorBody::new(ErrorCode::SandboxNotFound, message)
@@ -94,7 +89,7 @@ impl Seed {
     }
 
     /// Reads the parameters of a sandbox; `None` only if the file does not exist.
-    pub(crate) fn find(
+    pub fn find(
         state: &StateDir,
         site: &SiteId,
         run_id: &RunId,

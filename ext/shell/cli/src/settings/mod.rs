@@ -17,7 +17,7 @@ mod xdg;
 pub(crate) use config::{ConfigArgs, main as config};
 pub(crate) use programs::{ProgramArgs, host_config};
 
-pub(crate) use state::prepare_state;
+pub use state::prepare_state;
 
 use crate::wordpress::Cores;
 use clap::Args;
@@ -40,7 +40,7 @@ const HEADING: &str = "Places on this host";
 
 /// Host paths that several subcommands share.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PathArgs {
+pub struct PathArgs {
     /// State directory with templates, runs, bundles and keys; owned by one user other than root.
     /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox/USER if `wp-codebox users` made it,
     /// else ~/.local/state/wp-codebox; root: /var/lib/wp-codebox/wp-codebox]
@@ -97,23 +97,32 @@ pub(crate) struct PathArgs {
 
 /// Settings for runs. A path may be missing on the host; the code that uses it checks this.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub struct Settings {
+    /// State directory: records, bundles, keys.
     pub state_dir: PathBuf,
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: PathBuf,
+    /// The launcher.
     pub launcher: PathBuf,
+    /// PHP program for the guest.
     pub php_binary: PathBuf,
     /// WordPress directory that a setting names or that contains the current directory; `None`:
     /// use a cached core.
     pub wordpress: Option<PathBuf>,
     /// Cached WordPress cores.
-    pub cores: Cores,
+    pub(crate) cores: Cores,
+    /// Directory for the cgroups of runs.
     pub cgroup: Option<PathBuf>,
+    /// Kernel user of guests, as text.
     pub identity: Option<String>,
+    /// Range of uids and gids for guests, as text.
     pub guest_ids: Option<String>,
+    /// Directory with the programs of agent presets.
     pub agents_dir: Option<PathBuf>,
+    /// Browser program.
     pub browser: Option<PathBuf>,
     /// What to do if no WordPress of this host has the version that a recipe asks for.
-    pub wp_fallback: WpFallback,
+    pub(crate) wp_fallback: WpFallback,
     /// Highest limits of a run of another user.
     max_limits: LimitsRequest,
     /// All values with their origins, in the order in which `wp-codebox config` prints them.
@@ -132,7 +141,7 @@ enum MissingState {
 
 impl Settings {
     /// Returns which kernel uid guests get.
-    pub(crate) fn identity(&self) -> Result<IdentityChoice, ErrorBody> {
+    pub fn identity(&self) -> Result<IdentityChoice, ErrorBody> {
         let Some(given) = &self.identity else {
             return Ok(IdentityChoice::default());
         };
@@ -144,7 +153,7 @@ impl Settings {
     }
 
     /// Returns the range of uids and gids for guests; `None` for the default range.
-    pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ErrorBody> {
+    pub fn guest_ids(&self) -> Result<Option<GuestIds>, ErrorBody> {
         let given = self.guest_ids.as_deref().map(GuestIds::parse);
         given
             .transpose()
@@ -161,7 +170,7 @@ impl Settings {
     ///
     /// # Errors
     /// `wp_codebox_config_invalid` if the configuration file cannot be used.
-    pub(crate) fn resolve(args: &PathArgs) -> Result<Self, ErrorBody> {
+    pub fn resolve(args: &PathArgs) -> Result<Self, ErrorBody> {
         let file = ConfigFile::read()?;
         let beside = std::env::current_exe()
             .ok()

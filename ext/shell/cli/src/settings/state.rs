@@ -15,7 +15,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 ///
 /// # Errors
 /// `wp_codebox_state_dir_invalid` if the directory cannot be created.
-pub(crate) fn prepare_state(settings: &Settings) -> Result<(), ErrorBody> {
+pub fn prepare_state(settings: &Settings) -> Result<(), ErrorBody> {
     let path = &settings.state_dir;
     let is_default = *settings.origin(Setting::State) == Origin::Default;
     let may_create = is_default || settings.missing_state == MissingState::Created;

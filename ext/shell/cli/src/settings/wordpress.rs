@@ -22,7 +22,7 @@ impl Settings {
     /// `wp_codebox_config_invalid` or `wp_codebox_state_dir_invalid` if a setting cannot be used;
     /// `wp_codebox_input_invalid` if the named core does not have the wanted version; the errors of
     /// the installation.
-    pub(crate) fn for_guests(
+    pub fn for_guests(
         args: &PathArgs,
         wanted: Option<&str>,
         output: Output,
@@ -58,7 +58,7 @@ impl Settings {
     /// option or environment variable names, else that of the site around the current directory,
     /// else that of the configuration file, else a cached one. `None` and `latest` accept any
     /// version; `7.1` accepts 7.1.1; `trunk`, `nightly` and `beta` accept pre-releases.
-    pub(crate) fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
+    pub fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
         let wanted = wanted.filter(|wanted| *wanted != LATEST);
         let fits = |directory: &&Path| {
             wanted.is_none_or(|wanted| selector_fits(&wordpress_version(directory), wanted))
@@ -96,7 +96,7 @@ impl Settings {
     }
 
     /// Returns the WordPress core for guests. Cannot fail for settings from [`Self::for_guests`].
-    pub(crate) fn named_wordpress(&self) -> Result<&Path, ErrorBody> {
+    pub fn named_wordpress(&self) -> Result<&Path, ErrorBody> {
         self.wordpress.as_deref().ok_or_else(|| {
             let message = "no WordPress was found for the sandbox";
             ErrorBody::new(ErrorCode::ConfigInvalid, message)

@@ -31,7 +31,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn,
 use wp_codebox_runtime::{StateDir, find};
 
 /// Maximum size of a synced file, in bytes.
-pub(crate) const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
+pub const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
     let done = match &args.action {
@@ -209,8 +209,10 @@ fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, Err
 }
 
 /// A file of a sandbox.
-pub(crate) struct Content {
+pub struct Content {
+    /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Whether its owner may execute it.
     pub executable: bool,
 }
 
@@ -219,7 +221,7 @@ pub(crate) struct Content {
 ///
 /// # Errors
 /// When the content has a secret of the run, which the answer shows redacted.
-pub(crate) fn content(answer: &Value, path: &str) -> Result<Option<Content>, ErrorBody> {
+pub fn content(answer: &Value, path: &str) -> Result<Option<Content>, ErrorBody> {
     let row = rows(answer).first().filter(|row| row["base64"].is_string());
     let Some(row) = row else {
         return Ok(None);
