@@ -38,35 +38,7 @@ pub fn snapshot_layer(
     let upper = Dir::reopen_owned(upper).map_err(&read)?;
     let below = below.map(Dir::reopen_owned).transpose().map_err(&read)?;
     let to = Dir::reopen(to).map_err(write_failed(b""))?;
-    let mut copy = Copy {
-        budget: Budget::new(limits),
-        seen: Seen::default(),
-        kept: LayerSnapshot {
-            entries: Vec::new(),
-            bytes: 0,
-            left_out: Vec::new(),
-        },
-    };
-    if upper.overlay_attribute("opaque") != OverlayAttribute::Absent {
-        return Err(feature(b"", "opaque"));
-    }
-    let stat = upper.own_stat().map_err(&read)?;
-    copy.directory(
-        Sides {
-            upper: Some(&upper),
-            below: below.as_ref(),
-        },
-        &to,
-        b"",
-        Shape::of(&stat, false),
-        0,
-    )?;
-    let mut again = Seen::default();
-    again.walk(&upper, b"")?;
-    if again != copy.seen {
-        return Err(LayerSnapshotError::Moving);
-    }
-    Ok(copy.kept)
+    Copy::of(&upper, below.as_ref(), &to, limits)?.if_unchanged(&upper)
 }
 
 /// The directories at one path whose entries are merged into one directory of the layer.
@@ -93,13 +65,52 @@ impl Shape {
     }
 }
 
-struct Copy<'a> {
+/// A copy whose entries were noted as they were copied. It becomes a snapshot if none has changed.
+pub(super) struct Copy<'a> {
     budget: Budget<'a>,
     seen: Seen,
     kept: LayerSnapshot,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    pub(super) fn of(
+        upper: &Dir,
+        below: Option<&Dir>,
+        to: &Dir,
+        limits: &'a CaptureLimits,
+    ) -> Result<Self, LayerSnapshotError> {
+        let mut copy = Self {
+            budget: Budget::new(limits),
+            seen: Seen::default(),
+            kept: LayerSnapshot {
+                entries: Vec::new(),
+                bytes: 0,
+                left_out: Vec::new(),
+            },
+        };
+        if upper.overlay_attribute("opaque") != OverlayAttribute::Absent {
+            return Err(feature(b"", "opaque"));
+        }
+        let stat = upper.own_stat().map_err(read_failed(b""))?;
+        let sides = Sides {
+            upper: Some(upper),
+            below,
+        };
+        copy.directory(sides, to, b"", Shape::of(&stat, false), 0)?;
+        Ok(copy)
+    }
+
+    /// Returns the snapshot, unless something was written to the upper directory since the copy
+    /// began.
+    pub(super) fn if_unchanged(self, upper: &Dir) -> Result<LayerSnapshot, LayerSnapshotError> {
+        let mut again = Seen::default();
+        again.walk(upper, b"")?;
+        if again != self.seen {
+            return Err(LayerSnapshotError::Moving);
+        }
+        Ok(self.kept)
+    }
+
     fn directory(
         &mut self,
         sides: Sides<'_>,
