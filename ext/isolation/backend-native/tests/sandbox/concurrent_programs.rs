@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ConnectError, ExecEnd, ExecError, Guest, KillCause, LaunchEnd};
 use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// A program whose streams are pipes: its id, its input, and stdout and stderr in one pipe.
 pub(super) struct Piped {
@@ -334,8 +334,8 @@ fn wait_for_a_program_returns_when_the_wake_descriptor_is_readable_or_the_guest_
         File::from(waker).write_all(b"!").unwrap();
     });
     let before = Instant::now();
-    assert!(guest.next_end(wake.as_fd(), before + LONG).is_none());
-    assert!(before.elapsed() < LONG / 2, "it was not woken");
+    assert!(guest.next_end(wake.as_fd(), before + 2 * LONG).is_none());
+    assert!(before.elapsed() < LONG, "it was not woken");
     waking.join().unwrap();
     assert!(guest.death().is_none());
     guest.killer().kill(KillCause::Cancelled);
@@ -538,7 +538,7 @@ fn connect_succeeds_for_a_server_in_the_guest_and_fails_for_a_closed_port() {
 fn connect_to_a_full_accept_queue_times_out_and_programs_still_start() {
     let mut guest = guest();
     // A server that never accepts, with an accept queue for one connection.
-    let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(60)";
+    let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(600)";
     let mut program = launch_piped(&mut guest, &["python3", "-c", server]);
     assert_eq!(program.line(), "up");
     let mut held = Vec::new();
@@ -560,6 +560,7 @@ fn connect_to_a_full_accept_queue_times_out_and_programs_still_start() {
         ),
         "{refused}"
     );
+    // The kernel of the guest alone would try for two minutes.
     assert!(waited < LONG, "{waited:?}");
     assert_eq!(sh(&mut guest, "echo alive").ok(), "alive\n");
 }

@@ -169,7 +169,11 @@ fn output_above_the_limit_is_dropped_and_reported_as_truncated() {
 #[test]
 fn program_past_its_deadline_ends_as_timed_out_and_its_guest_is_killed() {
     let mut guest = guest();
-    let request = request(&["sh", "-c", "trap '' TERM INT; setsid sleep 61 & sleep 60"]);
+    let request = request(&[
+        "sh",
+        "-c",
+        "trap '' TERM INT; setsid sleep infinity & sleep infinity",
+    ]);
     let call = ExecCall {
         request: &request,
         stdin: &[],
@@ -178,7 +182,6 @@ fn program_past_its_deadline_ends_as_timed_out_and_its_guest_is_killed() {
     };
     let execution = guest.exec(&call, &mut |_, _| {}).unwrap();
     assert_eq!(execution.end, ExecEnd::TimedOut);
-    assert!(execution.duration < GENEROUS, "{execution:?}");
     assert_eq!(run(&mut guest, &["true"]).execution.end, ExecEnd::TimedOut);
     assert_eq!(guest.kill(KillCause::Finished).cause, KillCause::Deadline);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use wp_codebox_backend_native::{ExecCall, ExecEnd, Guest};
+use wp_codebox_backend_native::{ExecCall, ExecError, Guest};
 use wp_codebox_contracts::GuestProcess;
 
 pub(crate) fn parent(pid: i32) -> i32 {
@@ -78,7 +78,7 @@ fn killing_the_launcher_ends_every_guest_process() {
         },
         &mut |_, _| {},
     );
-    assert!(result.is_err() || result.is_ok_and(|e| e.end == ExecEnd::GuestDied));
+    assert!(matches!(result, Err(ExecError::Gone)), "{result:?}");
     let death = guest.cause_of_death();
     assert_eq!(death.process, GuestProcess::Launcher, "{death}");
     // If the launcher runs inside a process wrapper, the wrapper reports the signal as exit status

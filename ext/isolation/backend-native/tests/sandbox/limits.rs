@@ -2,7 +2,6 @@
 
 use crate::fixture::*;
 use crate::lifetime::{all_gone, descendants, parent};
-use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecEnd, KillCause};
 use wp_codebox_contracts::{ExecLimits, Limits};
 
@@ -167,16 +166,14 @@ fn cpu_time_limit_ends_one_execution_but_not_the_guest() {
     spin.limits = ExecLimits {
         cpu_seconds: Some(1),
     };
-    let start = Instant::now();
+    // Without the limit, the program would run until its deadline and end as timed out.
     let result = run_request(&mut guest, &spin, &[]);
-    assert!(
-        matches!(
-            result.execution.end,
-            ExecEnd::Signaled(libc::SIGXCPU | libc::SIGKILL)
-        ),
+    // The hard limit equals the soft limit, so the kernel sends SIGKILL and no SIGXCPU.
+    assert_eq!(
+        result.execution.end,
+        ExecEnd::Signaled(libc::SIGKILL),
         "{result:?}"
     );
-    assert!(start.elapsed() < Duration::from_secs(50), "{result:?}");
     assert!(result.execution.user_us + result.execution.system_us >= 300_000);
     assert_eq!(run(&mut guest, &["true"]).code(), 0, "the guest lives on");
 }

@@ -8,7 +8,6 @@ use crate::fixture::*;
 use crate::lifetime::{all_processes, kill, parent};
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
     Bubblewrap, Guest, Gvisor, LaunchError, LauncherCommand, NoSandbox, ProcessSandbox,
 };
@@ -126,7 +125,6 @@ fn run_in_gvisor_is_refused_with_a_hint_about_landlock() {
         program: RUNSC.to_owned(),
         directory: directory("gvisor").to_str().unwrap().to_owned(),
     };
-    let began = Instant::now();
     let refused = launch_in(&Spec::default().plan(), &sandbox).unwrap_err();
     assert!(
         matches!(
@@ -140,7 +138,6 @@ fn run_in_gvisor_is_refused_with_a_hint_about_landlock() {
     );
     assert_eq!(refused.body().code, ErrorCode::SandboxStartFailed);
     assert!(refused.body().hints[0].contains("Landlock"));
-    assert!(began.elapsed() < Duration::from_secs(15));
 }
 
 #[test]

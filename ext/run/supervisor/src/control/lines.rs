@@ -199,6 +199,8 @@ fn line_of(reply: &LiveReply) -> Vec<u8> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
     use std::time::Instant;
     use tokio::net::UnixStream;
 
@@ -239,12 +241,10 @@ mod tests {
         replies.send(&large()).await;
         assert_eq!(replies.reader(), ReaderState::TimedOut);
         assert!(began.elapsed() >= SHORT);
-        // After the first timeout no write waits again: a thousand waits would take minutes.
-        let began = Instant::now();
-        for _ in 0..1000 {
-            replies.bytes(b"more\n").await;
-        }
-        assert!(began.elapsed() < 100 * SHORT);
+        // After the first timeout no write waits again: the first poll completes it.
+        let mut context = Context::from_waker(Waker::noop());
+        let more = pin!(replies.bytes(b"more\n")).poll(&mut context);
+        assert!(more.is_ready());
         drop(replies);
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).await.unwrap();
@@ -255,7 +255,7 @@ mod tests {
     async fn slow_client_gets_all_replies_and_disconnected_client_gets_none() {
         // The time limit per line is generous: reader and writer share the one thread of this
         // runtime.
-        let (mut client, mut replies) = conversation(100 * SHORT);
+        let (mut client, mut replies) = conversation(300 * SHORT);
         let reading = tokio::spawn(async move {
             let (mut heard, mut piece) = (0, vec![0; 256 * 1024]);
             while heard < 3 * 1024 * 1024 {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Maximum time that the test server waits for a client.
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(600);
 
 /// One action of the test server in response to a request.
 #[derive(Debug, Clone)]

@@ -6,14 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Response timeout in a test whose guest never responds.
 const MOMENT: Duration = Duration::from_millis(300);
 
-fn soon(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// Returns a guest that writes as long as the forwarder accepts bytes, and a flag that is true
 /// while the guest writes.
 fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicBool>) {
@@ -100,7 +92,6 @@ fn request_to_a_guest_that_sends_only_103_responses_ends_with_504_and_blocks_no_
         ..ForwarderLimits::default()
     };
     let preview = open(guest, None, limits);
-    let began = Instant::now();
     let asking = std::thread::scope(|scope| {
         let asking = scope.spawn(|| get(&preview, "/", ""));
         std::thread::sleep(MOMENT / 3);
@@ -111,8 +102,8 @@ fn request_to_a_guest_that_sends_only_103_responses_ends_with_504_and_blocks_no_
         assert_eq!(status(&elsewhere), "421");
         asking.join().unwrap()
     });
+    // Each 103 response would restart a timeout that counts from the last byte.
     assert_eq!(status(&asking), "504", "{asking}");
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

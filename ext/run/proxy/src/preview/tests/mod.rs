@@ -9,6 +9,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// Maximum wait for an expected event: longer than a busy machine delays one.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
+
 /// Fake guest that sends the same bytes in every response and records requests.
 struct Guest {
     address: SocketAddr,
@@ -35,9 +38,7 @@ impl Guest {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let with = Arc::clone(&with);
-                stream
-                    .set_read_timeout(Some(Duration::from_secs(20)))
-                    .unwrap();
+                stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
                 let mut head = Vec::new();
                 let mut piece = [0_u8; 4096];
                 while !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -97,18 +98,24 @@ fn open(
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         public: Some(Origin::public("https://preview.example.org").unwrap()),
         token: token.map(|token| Token::given(token).unwrap()),
-        until: Instant::now() + Duration::from_secs(60),
+        until: Instant::now() + 10 * WAIT_LIMIT,
         connector,
         limits,
     })
     .unwrap()
 }
 
+fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + WAIT_LIMIT;
+    while !holds() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn say(to: &Forwarder, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(to.address()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -340,33 +347,35 @@ fn unreachable_guest_or_invalid_guest_response_yields_502() {
 
 #[test]
 fn visitor_connections_are_bounded_and_slow_ones_time_out() {
-    let guest = Guest::start(PAGE);
-    let limits = ForwarderLimits {
-        connections: 8,
-        // Longer than it takes to open thirty connections, shorter than the test waits for a free
-        // connection.
-        head_timeout: Duration::from_secs(8),
-        ..ForwarderLimits::default()
+    let slow = |head_timeout, connections, visitors| {
+        let limits = ForwarderLimits {
+            connections,
+            head_timeout,
+            ..ForwarderLimits::default()
+        };
+        let preview = open(Guest::start(PAGE), None, limits);
+        let slow: Vec<TcpStream> = (0..visitors)
+            .map(|_| {
+                let mut stream = TcpStream::connect(preview.address()).unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+                stream
+            })
+            .collect();
+        (preview, slow)
     };
-    let preview = open(Arc::clone(&guest) as Arc<dyn GuestConnector>, None, limits);
-    let slow: Vec<TcpStream> = (0..30)
-        .map(|_| {
-            let mut stream = TcpStream::connect(preview.address()).unwrap();
-            stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-            stream
-        })
-        .collect();
-    let until = Instant::now() + Duration::from_secs(60);
-    while preview.counts().turned_away < 22 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(preview.counts().turned_away, 22);
-    // The slow connections time out, which frees their connection permits.
-    while status(&get(&preview, "/", "")) != "200" {
-        assert!(Instant::now() < until, "no connection permit was released");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    drop(slow);
+    let (preview, patient) = slow(10 * WAIT_LIMIT, 8, 30);
+    soon("fewer than 22 visitors were turned away", || {
+        preview.counts().turned_away >= 22
+    });
+    assert_ne!(status(&get(&preview, "/", "")), "200");
+    assert_eq!(preview.counts().turned_away, 23);
+    drop(patient);
+    // Slow connections time out, which frees their connection permits.
+    let (preview, timed_out) = slow(Duration::from_millis(300), 8, 8);
+    soon("no connection permit was released", || {
+        status(&get(&preview, "/", "")) == "200"
+    });
+    drop(timed_out);
 }
 
 #[test]
@@ -392,7 +401,7 @@ fn preview_port_is_free_after_the_preview_expires() {
     assert_eq!(status(&get(&preview, "/", "")), "200");
     // An open, silent connection must not keep the port in use.
     let mut held = TcpStream::connect(preview.address()).unwrap();
-    let late = until + Duration::from_secs(20);
+    let late = until + WAIT_LIMIT;
     while TcpListener::bind(preview.address()).is_err() {
         assert!(Instant::now() < late, "the port is not free");
         std::thread::sleep(Duration::from_millis(20));

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wp_codebox_agent::{Parent, ParentAnswer, ToolAnswer, ToolCall, ToolStatus, Toolbox, Tools};
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, RunRequest, RunResult};
 use wp_codebox_policy::{Redactor, ToolSet};
@@ -296,15 +296,9 @@ fn content_read_by_an_edit_is_not_recorded_and_a_secret_in_it_stays_unredacted_i
 #[ignore = "tests/tools/run"]
 fn program_and_its_child_processes_are_killed_at_its_timeout_and_the_guest_still_runs_commands() {
     run(|hand| {
-        let began = Instant::now();
         let said = hand.failed(
             "terminal_run",
             json!({"command": "trap '' TERM INT; sleep 71 & (sleep 72 &) ; bash -ic 'sleep 73' 2>/dev/null & setsid -f sleep 74; echo started; while :; do sleep 1; done", "timeout_seconds": 10}),
-        );
-        assert!(
-            began.elapsed() < Duration::from_secs(120),
-            "{:?}",
-            began.elapsed()
         );
         assert!(
             said.contains("ended after 10 seconds") && said.contains("child processes"),
