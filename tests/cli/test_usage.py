@@ -34,10 +34,7 @@ def hold_sandbox(bench, state=None):
                                     "--arg", "code=1;", "--hold", "2m", "--detach", state=state)
     run = bench.call(*arguments).expect(0).json["run_id"]
     place = ["--state", state or bench.state, "--site", bench.site]
-    deadline = time.monotonic() + 120
-    while bench.call("exec", run, *place, "--", "true").exit != 0:
-        must(time.monotonic() < deadline, "the sandbox is not held")
-        time.sleep(0.1)
+    poll_until(lambda: bench.call("exec", run, *place, "--", "true").exit == 0, what="the sandbox is not held")
     return run, place
 
 
@@ -209,10 +206,7 @@ def test_curl_reaches_a_control_socket_with_a_path_over_107_bytes_by_the_path_th
     real = subprocess.run(["curl", "-sN", "-m", "30", "--unix-socket", os.path.realpath(path), "http://sandbox/events"], capture_output=True, env=ENVIRONMENT)
     must(real.returncode != 0 and not real.stdout, str(real))
     bench.call("runs", "cancel", run, *place).expect(0)
-    deadline = time.monotonic() + 120
-    while bench.call("runs", "status", run, *place, "--json").json["lifecycle"]["terminal"] is not True:
-        must(time.monotonic() < deadline, "it does not end")
-        time.sleep(0.1)
+    poll_until(lambda: bench.call("runs", "status", run, *place, "--json").json["lifecycle"]["terminal"], what="the run does not end")
     bench.call("runs", "socket", run, *place, "--json").expect(1, "wp_codebox_sandbox_not_held")
     if os.geteuid() == 0:
         os.unlink(path)

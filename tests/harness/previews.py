@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import threading
-import time
 
 from . import live
 from .bench import Answer
@@ -180,15 +179,6 @@ def connection_refused(port, address="127.0.0.1"):
         return False
     except ConnectionRefusedError:
         return True
-
-
-def holds_within(condition, seconds=60.0):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def document(answer, name):

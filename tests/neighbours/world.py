@@ -20,7 +20,7 @@ import time
 
 from vectors import IDENTITY_OF_ITS_OWN
 
-from harness import Failed, must
+from harness import Failed, must, poll_until
 from harness.frames import SupervisorClient
 from harness.reduced import POLICY, forbid_user_namespaces
 from harness.service import Activator
@@ -285,10 +285,7 @@ class Mode:
         if self.activator:
             run = self.converse(site, "true", mode="detached", hold={"ttl_ms": 600000, "max_ttl_ms": 600000})
             run.close()
-            deadline = time.monotonic() + 60
-            while not glob.glob(f"{self.state}/sites/{site}/runs/{run.run_id}/held.json"):
-                must(time.monotonic() < deadline, "the sandbox was not held")
-                time.sleep(0.02)
+            poll_until(lambda: glob.glob(f"{self.state}/sites/{site}/runs/{run.run_id}/held.json"), seconds=60, what="the sandbox was not held")
             return run.run_id
         profile = f"{self.base}/profile.yaml"
         with open(profile, "w", encoding="utf-8") as file:
@@ -358,14 +355,13 @@ class Mode:
 
     def settle(self, seconds, site="*"):
         """Waits until no run of the site is alive; kills the holders of the remaining leases."""
-        deadline = time.monotonic() + seconds
-        while self.unsettled(site):
-            if time.monotonic() > deadline:
-                for path in self.unsettled(site):
-                    kill_supervisor(path)
-                return False
-            time.sleep(0.02)
-        return True
+        try:
+            poll_until(lambda: self.unsettled(site), lambda left: not left, seconds)
+            return True
+        except Failed:
+            for path in self.unsettled(site):
+                kill_supervisor(path)
+            return False
 
 
 class Service:

@@ -13,11 +13,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
-from harness import Failed, must
+from harness import Failed, must, poll_until
 from harness.templates import seed_template
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -77,10 +76,12 @@ class MariaDb:
                 ["mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={self.socket}", "--skip-networking", f"--pid-file={self.home}/pid", *user],
                 stdout=out, stderr=out, start_new_session=True,
             )
-        until = time.monotonic() + 60
-        while not self.query("SELECT 1", quiet=True):
-            must(self.process.poll() is None and time.monotonic() < until, f"mariadbd did not start\n{log.read_text()[-2000:]}")
-            time.sleep(0.2)
+
+        def answers():
+            must(self.process.poll() is None, f"mariadbd ended\n{log.read_text()[-2000:]}")
+            return self.query("SELECT 1", quiet=True)
+
+        poll_until(answers, what="mariadbd does not answer")
 
     def query(self, sql, quiet=False):
         """Returns rows as text."""
@@ -180,11 +181,11 @@ class Server:
                 stdout=out, stderr=out, start_new_session=True, env=dict(os.environ, PHP_CLI_SERVER_WORKERS="2"),
             )
         # Port 0 lets the kernel choose and the server print the port, because a port probed earlier may be taken by then.
-        until = time.monotonic() + 60
-        while not (found := re.search(r"Development Server \(http://127\.0\.0\.1:(\d+)\) started", log.read_text())):
-            must(self.process.poll() is None and time.monotonic() < until, f"PHP's server did not start\n{log.read_text()[-1000:]}")
-            time.sleep(0.05)
-        self.port = int(found[1])
+        def listens():
+            must(self.process.poll() is None, f"PHP's server ended\n{log.read_text()[-1000:]}")
+            return re.search(r"Development Server \(http://127\.0\.0\.1:(\d+)\) started", log.read_text())
+
+        self.port = int(poll_until(listens, what="PHP's server does not listen")[1])
         self.cookies = ""
 
     def __enter__(self):

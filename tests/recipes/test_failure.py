@@ -6,7 +6,7 @@ import signal
 import time
 
 import recipes
-from harness import must
+from harness import must, poll_until
 from recipes import check_failed_document, php, wp
 
 
@@ -98,13 +98,7 @@ def test_killed_caller_cancels_the_recipe_run(bench):
     process.wait()
     process.stdout.close()
     process.stderr.close()
-    until = time.monotonic() + 60
-    while True:
-        rows = [row for row in runs(bench) if row.get("status") in ("running", "queued")]
-        if not rows:
-            break
-        must(time.monotonic() < until, f"a run is still alive: {rows}")
-        time.sleep(0.2)
+    poll_until(lambda: [row for row in runs(bench) if row.get("status") in ("running", "queued")], lambda rows: not rows, what="a run is still alive")
     newest = runs(bench)[0]
     must("cancelled" in json.dumps(newest), f"it came to {newest}")
 

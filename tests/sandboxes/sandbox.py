@@ -3,9 +3,8 @@
 import json
 import os
 import shutil
-import time
 
-from harness import Failed, live, must
+from harness import live, must, poll_until
 
 PROFILE = """
 id: profile.test
@@ -100,17 +99,17 @@ class Sandbox:
         """Returns the pid of the process that holds the lock on the lease file."""
         lease = os.stat(os.path.join(self.directory, "lease"))
         whole = f"{os.major(lease.st_dev):02x}:{os.minor(lease.st_dev):02x}:{lease.st_ino}"
-        # /proc/locks may omit a row when it changes during the read.
-        for _ in range(100):
+
+        def holder():
             with open("/proc/locks", encoding="ascii") as table:
                 rows = [line.split() for line in table]
             held = {row[-3]: int(row[-4]) for row in rows if "->" not in row and row[-3].split(":")[-1] == str(lease.st_ino)}
             # Rows are matched by device and inode. Some file systems show a different device in /proc/locks than in
             # stat; then a single row with this inode is accepted.
-            if whole in held or len(held) == 1:
-                return held.get(whole) or held.popitem()[1]
-            time.sleep(0.05)
-        raise Failed(f"no process holds the lease: {held}")
+            return held.get(whole) or (held.popitem()[1] if len(held) == 1 else None)
+
+        # /proc/locks may omit a row when it changes during the read.
+        return poll_until(holder, seconds=20, what="no process holds the lease")
 
 
 def snapshots(bench):
