@@ -5,6 +5,7 @@ import json
 import signal
 import time
 
+from harness import poll_until
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
@@ -18,27 +19,23 @@ DEADLINE = 20
 
 def hangup_delay(answer, since):
     """Returns the seconds from `since` until the client closed the connection of the unfinished response."""
-    for _ in range(900):
-        if answer.requests[-1].get("ended"):
-            return answer.requests[-1]["ended"] - since
-        time.sleep(0.1)
-    must(False, "the client did not close the connection")
+    return poll_until(lambda: answer.requests[-1].get("ended"), what="the client did not close the connection") - since
 
 
-def wait_for(bench, name, number):
-    for _ in range(1200):
-        if len(bench.server.of(name)) >= number:
-            return
-        time.sleep(0.05)
-    must(False, f"the model was not asked {number} times")
+def await_silence(bench, name, number):
+    """Waits until the model server has sent all that it sends in response to this request."""
+    def silent():
+        rows = bench.server.of(name)
+        return len(rows) >= number and (rows[number - 1].get("silent") or rows[number - 1].get("ended"))
+
+    poll_until(silent, what=f"the model did not respond to request {number}")
 
 
 def test_cancellation_aborts_a_pending_model_response(bench):
     for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "60"}}, OPENAI)):
         full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
         process = bench.start(full, environment)
-        wait_for(bench, name, 2)
-        time.sleep(0.3)
+        await_silence(bench, name, 2)
         began = time.time()
         process.send_signal(signal.SIGINT)
         answer = bench.known(bench.finish(full, process), name, key)

@@ -541,6 +541,7 @@ def test_browser_result_is_recorded_as_an_episode_observation(bench):
         began = time.monotonic()
         must(http_request(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
+        # Leaves processor time to the browser.
         time.sleep(0.2)
     # If the probe blocked visitors, they would get one or two answers in its twenty seconds.
     must(ends == ["error"] and len(visits) > 4, f"visitors waited for the browser: {visits}")

@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import threading
-import time
 
 from calls import in_parallel, journal
 from world import SLEEP, WORKERS, command, program
 
 from harness import must, poll_until
 from harness.processes import children, parent, sockets
+from harness.servers import accept_queue
 
 
 def test_curl_command_of_the_quick_start_returns_the_changed_file(world):
@@ -68,12 +68,10 @@ def test_fifth_request_waits_for_one_of_four_workers(world):
     asking = threading.Thread(target=lambda: answers.extend(in_parallel(*calls)))
     asking.start()
     try:
-        # All four agents are alive, and no fifth run starts until one ends.
+        # All four agents are alive, and the fifth request is in the accept queue of php-fpm until one ends.
         world.await_agents(count=WORKERS)
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
-            must(len(world.runs() - before) == WORKERS, f"{len(world.runs() - before)} runs, there are {WORKERS} workers")
-            time.sleep(0.05)
+        poll_until(lambda: accept_queue(world.pool_port) == 1, seconds=60, what="the fifth request does not wait for a worker")
+        must(len(world.runs() - before) == WORKERS, f"{len(world.runs() - before)} runs, there are {WORKERS} workers")
         world.wake()
         poll_until(lambda: len(world.runs() - before) == WORKERS + 1, seconds=60, what="the fifth did not begin")
         world.await_agents()

@@ -1,5 +1,7 @@
 """Starts held sandboxes, which stay open after their setup, and sends them requests."""
 
+import array
+import fcntl
 import json
 import os
 import shutil
@@ -7,9 +9,10 @@ import signal
 import socket
 import subprocess
 import tempfile
+import termios
 import time
 
-from harness import live
+from harness import live, poll_until
 
 SECRET = "correct-horse-battery-staple"
 
@@ -84,13 +87,8 @@ class Bench:
             return json.load(file)
 
     def await_end(self, run, seconds=120):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            shown = json.loads(self.call("runs", "get", run, "--json").stdout)
-            if shown.get("status") == "ended":
-                return shown
-            time.sleep(0.1)
-        raise AssertionError(f"{run} did not end in {seconds} s: {shown}")
+        return poll_until(lambda: json.loads(self.call("runs", "get", run, "--json").stdout), lambda shown: shown.get("status") == "ended", seconds,
+                          f"{run} did not end")
 
     def supervisor(self, run):
         """Returns the pid of the process that listens on the run's control socket (SO_PEERCRED)."""
@@ -129,6 +127,23 @@ def read_all(client):
             break
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def unread(fd):
+    """Returns the unread bytes of a pipe or socket (FIONREAD)."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+def is_full(reader):
+    """Whether a socket's number of unread bytes has stopped growing, i.e. its writer is blocked."""
+    seen = []
+    for _ in range(5):
+        seen.append(unread(reader))
+        # No interface shows the reader that the writer is blocked.
+        time.sleep(0.1)
+    return seen[0] > 0 and len(set(seen)) == 1
 
 
 def sleep(seconds):

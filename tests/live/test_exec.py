@@ -10,7 +10,7 @@ import struct
 import termios
 import time
 
-from held_sandbox import SECRET, guest_processes, open_exec, sleep
+from held_sandbox import SECRET, guest_processes, is_full, open_exec, sleep
 
 from harness import poll_until
 
@@ -225,7 +225,7 @@ def test_slow_exec_client_does_not_delay_others(bench):
     call = {"live": 1, "actor": "slow", "request": {"type": "exec", "argv": ["sh", "-c", "yes | head -c 30000000"]}}
     with bench.connect(run) as slow:
         slow.sendall(json.dumps(call).encode() + b"\n")
-        time.sleep(0.5)
+        poll_until(lambda: is_full(slow), what="the output does not fill the socket")
         started = time.monotonic()
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
@@ -253,6 +253,7 @@ def test_exec_client_that_reads_in_pauses_loses_no_output(bench):
                 client.close()
         if max(map(len, answers.values())) > 150_000 and pauses < 9:
             pauses += 1
+            # Longer than the program takes to end, so that most of its output is in the pipe and the socket by then.
             time.sleep(1.3)
     for client, last in clients.items():
         replies = [json.loads(line) for line in answers[client].splitlines()]

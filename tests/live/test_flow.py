@@ -1,9 +1,7 @@
 """Flow control of `exec` input and output without loss. CODEBOX_FULL=1 uses longer pauses and 1 GiB."""
 
-import array
 import base64
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -11,11 +9,10 @@ import random
 import select
 import signal
 import subprocess
-import termios
 import threading
 import time
 
-from held_sandbox import guest_processes, sleep
+from held_sandbox import guest_processes, is_full, sleep, unread
 
 from harness import poll_until
 
@@ -58,13 +55,6 @@ def shell(bench, run, script):
     return done.stdout
 
 
-def waiting(fd):
-    """Returns the unread bytes of a pipe or socket (FIONREAD)."""
-    count = array.array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, count)
-    return count[0]
-
-
 def fill(fd, pieces):
     """Writes in varying sizes; the first 2 MiB in pieces so small that a full socket accepts a line entirely or not at all."""
     sizes, written = random.Random(7), 0
@@ -72,7 +62,7 @@ def fill(fd, pieces):
         for piece in pieces:
             at = 0
             while at < len(piece):
-                while written < 2 * MIB and waiting(fd):
+                while written < 2 * MIB and unread(fd):
                     time.sleep(0.0005)
                 count = file.write(piece[at:at + (1000 if written < 2 * MIB else sizes.randrange(1, 200_000))])
                 at, written = at + count, written + count
@@ -151,7 +141,7 @@ def test_pauses_over_twenty_seconds_in_reading_lose_no_input_or_output(bench):
         count = SIZE // MIB
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
-            poll_until(lambda: full(raw.socket), what="still waiting for a full socket")
+            poll_until(lambda: is_full(raw.socket), what="still waiting for a full socket")
             # No event shows when a timeout of the sandbox has passed, so the test pauses longer than any of them.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
@@ -213,7 +203,7 @@ def test_signal_and_stdin_reach_a_program_whose_stdout_pipe_is_full(bench):
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
     with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
-        poll_until(lambda: full(silent.socket), what="still waiting for a full socket")
+        poll_until(lambda: is_full(silent.socket), what="still waiting for a full socket")
         silent.say(stdin(b"words"))
         poll_until(lambda: shell(bench, run, "cat flow-input") == "words", what="still waiting for its input")
         silent.say({"type": "signal", "signal": "USR1"})
@@ -221,15 +211,6 @@ def test_signal_and_stdin_reach_a_program_whose_stdout_pipe_is_full(bench):
         poll_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="still waiting for its end")
         *_, last = silent.replies()
     assert last["type"] == "exited" and last.get("code") == 6, last
-
-
-def full(reader):
-    """Whether a socket's number of unread bytes has stopped growing, i.e. its writer is blocked."""
-    seen = []
-    for _ in range(5):
-        seen.append(waiting(reader))
-        time.sleep(0.1)
-    return seen[0] > 0 and len(set(seen)) == 1
 
 
 def test_killed_exec_client_does_not_signal_end_of_input_to_its_program(bench):

@@ -96,7 +96,7 @@ class Threads(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    owner = None
+    owner = row = None
     protocol_version = "HTTP/1.1"
     timeout = 60
     disable_nagle_algorithm = True
@@ -122,7 +122,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_request(self):
         headers = {name.lower(): value for name, value in self.headers.items()}
         path = self.path.split("?")[0]
-        row = {"method": self.command, "path": self.path, "time": time.time(), "status": None,
+        self.row = row = {"method": self.command, "path": self.path, "time": time.time(), "status": None,
                "headers": {name: value if name not in SECRET_HEADERS else "sha256:" + digest(value) for name, value in headers.items()}}
         protocol, prefix = protocols.of(path)
         models = protocol is None and path.endswith("/models")
@@ -281,6 +281,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def silence(self):
         """Sends nothing until the client disconnects, the server stops, or SILENCE seconds have passed."""
+        self.row["silent"] = True
         end = time.monotonic() + SILENCE
         self.connection.settimeout(0.1)
         while time.monotonic() < end and not self.owner.stopping.is_set():
