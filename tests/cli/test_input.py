@@ -13,7 +13,7 @@ PHP = ["--command", "wordpress.run-php", "--arg", "code=echo 1;"]
 
 def test_call_without_arguments_prints_usage(bench):
     answer = bench.call()
-    must(answer.exit in (1, 2) and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
+    must(answer.exit == 1 and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
 
 
 def test_version_subcommand_prints_only_the_version_number_and_the_version_option_contains_it(bench):
@@ -133,9 +133,7 @@ def test_malformed_mount_option_is_refused(bench):
 
 
 def test_run_of_an_unregistered_command_is_refused(bench):
-    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy")
-    must(answer.code in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(answer))
-    must(answer.exit != 0, str(answer))
+    bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy").expect(1, "wp_codebox_command_unknown")
 
 
 def test_invalid_or_unenforceable_policy_is_refused(bench):
@@ -166,9 +164,10 @@ def test_whole_float_in_a_policy_is_an_integer_and_a_fraction_is_refused(bench):
 
 def test_resource_limits_out_of_range_are_refused(bench):
     source = bench.source()
-    for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):
-        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
-        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
+    for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"]):
+        bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP).expect(1, "wp_codebox_limit_invalid")
+    # The parser takes a negative duration for an option.
+    bench.run("--mount", f"{source}:/workspace/plugin", "--timeout", "-1s", *PHP).expect(1, "wp_codebox_input_invalid")
 
 
 def test_duration_without_a_unit_is_refused_and_the_error_suggests_seconds_or_ms(bench):
@@ -177,32 +176,33 @@ def test_duration_without_a_unit_is_refused_and_the_error_suggests_seconds_or_ms
     store = ["--state", bench.state, "--site", bench.site]
     place = [*bench.paths(), "--site", bench.site]
     run = lambda *flags: bench.run_arguments("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
-    for flag, arguments in (
-        ("--timeout", run("--timeout", "90")),
-        ("--hold", run("--hold", "90")),
-        ("--hold-max", run("--hold", "90s", "--hold-max", "90")),
-        ("--hold-idle", run("--hold", "90s", "--hold-idle", "90")),
-        ("--preview-hold", run("--preview-hold", "90")),
-        ("--hold", ["boot", *place, "--hold", "90"]),
-        ("--ttl", ["episode", "start", *place, "--ttl", "90"]),
-        ("--idle", ["episode", "start", *place, "--idle", "90"]),
-        ("--max-age", ["gc", *store, "--dry-run", "--max-age", "90"]),
-        ("--artifacts-max-age", ["gc", *store, "--dry-run", "--artifacts-max-age", "90"]),
-        ("--snapshots-max-age", ["gc", *store, "--dry-run", "--snapshots-max-age", "90"]),
+    limit, argument = "wp_codebox_limit_invalid", "wp_codebox_input_invalid"
+    for flag, arguments, code in (
+        ("--timeout", run("--timeout", "90"), limit),
+        ("--hold", run("--hold", "90"), limit),
+        ("--hold-max", run("--hold", "90s", "--hold-max", "90"), limit),
+        ("--hold-idle", run("--hold", "90s", "--hold-idle", "90"), limit),
+        ("--preview-hold", run("--preview-hold", "90"), limit),
+        ("--hold", ["boot", *place, "--hold", "90"], limit),
+        ("--ttl", ["episode", "start", *place, "--ttl", "90"], argument),
+        ("--idle", ["episode", "start", *place, "--idle", "90"], argument),
+        ("--max-age", ["gc", *store, "--dry-run", "--max-age", "90"], argument),
+        ("--artifacts-max-age", ["gc", *store, "--dry-run", "--artifacts-max-age", "90"], argument),
+        ("--snapshots-max-age", ["gc", *store, "--dry-run", "--snapshots-max-age", "90"], argument),
     ):
-        answer = bench.call(*arguments, *([] if "--json" in arguments else ["--json"]))
-        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), f"{flag}: {answer}")
+        answer = bench.call(*arguments, *([] if "--json" in arguments else ["--json"])).expect(1, code)
         must(answer.json["error"]["message"].startswith(f'{flag} "90" ') and "90sec or 90ms" in answer.stdout, f"{flag}: {answer}")
     bench.call("gc", *store, "--dry-run", "--max-age", "90s", "--json").expect(0)
 
 
 def test_invalid_preview_options_are_refused(bench):
     source = bench.source()
-    for flags in (["--preview-port", "8080"], ["--preview-hold", "0s"], ["--preview-hold", "2h"],
-                  ["--preview-hold", "9s", "--preview-bind", "localhost"],
-                  ["--preview-hold", "9s", "--preview-public-url", "https://example.org/below"]):
-        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
-        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
+    for code, *flags in (("wp_codebox_input_invalid", "--preview-port", "8080"),
+                         ("wp_codebox_limit_invalid", "--preview-hold", "0s"),
+                         ("wp_codebox_limit_invalid", "--preview-hold", "2h"),
+                         ("wp_codebox_input_invalid", "--preview-hold", "9s", "--preview-bind", "localhost"),
+                         ("wp_codebox_input_invalid", "--preview-hold", "9s", "--preview-public-url", "https://example.org/below")):
+        bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP).expect(1, code)
 
 
 def test_world_writable_state_directory_is_refused(bench):
@@ -233,9 +233,7 @@ def test_missing_launcher_is_refused(bench):
     source = bench.source()
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", *PHP)
     arguments[arguments.index("--launcher") + 1] = "/nonexistent/launcher"
-    answer = bench.call(*arguments)
-    must(answer.exit == 125, str(answer))
-    must(answer.code in ("wp_codebox_config_invalid", "wp_codebox_sandbox_start_failed"), str(answer))
+    bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
 
 
 def test_refused_run_leaves_the_source_unchanged(bench):

@@ -427,7 +427,6 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         supervisor = box.supervisor()
         merged = os.path.join(box.directory, "scratch", "merged")
         must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"files were copied needlessly: {os.listdir(merged)}")
-        box.sh("echo two > plugin.php")
 
         def restore_on_full_disk():
             fill(filler)
@@ -445,7 +444,7 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         refused = box.ask({"type": "command", "call": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo ran > ran"]']}})
         must(refused["type"] == "error", f"it ran without a record: {refused}")
         os.unlink(filler)
-        must(box.sh("test ! -e ran; cat plugin.php") in ("two\n", "one\n"), "control: it lives")
+        must(box.sh("test ! -e ran; cat plugin.php") == "one\n", "control: it lives")
         box.sh("echo three > plugin.php")
         box.do("restore", "one").expect(0)
         must(box.sh("cat plugin.php") == "one\n", "control: with space it is brought back")
