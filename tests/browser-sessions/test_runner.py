@@ -34,7 +34,7 @@ EVENTS = {
 def result(text, success):
     """Returns a result that is valid by its schema."""
     document = json.loads(text)
-    with open(os.path.join(ROOT, "abilities", "schemas", "browser-runner-result.v1.schema.json"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "dist", "wp-codebox", "abilities", "schemas", "browser-runner-result.v1.schema.json"), encoding="utf-8") as file:
         found = [f"{list(error.path)}: {error.message}" for error in jsonschema.Draft4Validator(json.load(file)).iter_errors(document)]
     must(found == [], f"{found} in {text}")
     must(document["success"] is success and ("error" in document) is not success, text)

@@ -80,10 +80,11 @@ def test_each_input_of_the_reusable_workflow_is_in_an_ability_schema_or_in_the_l
     document = yaml.safe_load(read(WORKFLOWS[0]))
     # YAML 1.1 reads the key `on` as true.
     inputs = set(document[True]["workflow_call"]["inputs"])
-    schema = json.loads(read(os.path.join(ROOT, "abilities", "schemas", "run-agent-task-input.v1.schema.json")))
+    schemas = os.path.join(ROOT, "dist", "wp-codebox", "abilities", "schemas")
+    schema = json.loads(read(os.path.join(schemas, "run-agent-task-input.v1.schema.json")))
     own = {"runs_on", "package", "package_sha256", "project", "slug", "agent_package", "model_api", "task_file", "no_change", "publish"}
     workspace = {"base_branch", "head_branch", "commit_message", "title", "body", "draft"}
-    known = json.loads(read(os.path.join(ROOT, "abilities", "schemas", "runner-workspace-publish-input.v1.schema.json")))["properties"]
+    known = json.loads(read(os.path.join(schemas, "runner-workspace-publish-input.v1.schema.json")))["properties"]
     must(workspace <= set(known), f"not of runner-workspace-publish: {workspace - set(known)}")
     must(inputs - own - workspace <= set(schema["properties"]), f"not of run-agent-task: {inputs - own - workspace - set(schema['properties'])}")
 

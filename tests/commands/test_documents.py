@@ -16,7 +16,7 @@ from steps import Group, Step, cases
 from harness import must
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SCHEMAS = os.path.join(os.path.dirname(TESTS), "abilities", "schemas")
+SCHEMAS = os.path.join(os.path.dirname(TESTS), "dist", "wp-codebox", "abilities", "schemas")
 SLUG = "surfaces-plugin"
 
 
@@ -46,6 +46,7 @@ NOT_RUN = {
 
 
 def own_schema(schema):
+    must(os.path.isdir(SCHEMAS), f"{SCHEMAS} is missing; run: cargo xtask dist plugin")
     path = os.path.join(SCHEMAS, f"{schema.split('/')[1]}.v1.schema.json") if schema.count("/") == 2 else ""
     if not os.path.isfile(path):
         return None

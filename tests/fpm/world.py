@@ -157,18 +157,18 @@ class World:
         self.host = Host(self.directory, self.state, "", self.token)
 
     def plugin(self, target):
-        """Copies the plugin: from CODEBOX_PLUGIN, or assembled from its sources, which equals dist/ when dist/ is current."""
+        """Copies the plugin: from CODEBOX_PLUGIN, or assembled from its sources and the flattened schemas of dist/, which equals dist/ when dist/ is current."""
         if os.environ.get("CODEBOX_PLUGIN"):
             shutil.copytree(os.environ["CODEBOX_PLUGIN"], target)
             print(f"the plugin is {os.environ['CODEBOX_PLUGIN']}")
             return
         shutil.copytree(os.path.join(ROOT, "plugin-php"), target)
-        shutil.copytree(os.path.join(ROOT, "abilities"), os.path.join(target, "abilities"))
-        shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
-        shutil.rmtree(os.path.join(target, "abilities", "schemas", "examples"))
         shipped = os.path.join(ROOT, "dist", "wp-codebox")
-        current = os.path.isdir(shipped) and subprocess.run(["diff", "-rq", "--exclude=browser", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
-        print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is missing or old; the plugin is assembled from its sources")
+        shutil.copytree(os.path.join(ROOT, "abilities"), os.path.join(target, "abilities"), ignore=shutil.ignore_patterns("schemas"))
+        shutil.copytree(os.path.join(shipped, "abilities", "schemas"), os.path.join(target, "abilities", "schemas"))
+        shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
+        current = subprocess.run(["diff", "-rq", "--exclude=browser", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
+        print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is old; the plugin is assembled from its sources and the schemas of dist/wp-codebox")
 
     def configuration(self):
         constants = {"DB_NAME": "wordpress", "DB_DIR": self.path("db") + "/", "DB_FILE": "test.sqlite", "DB_USER": "", "DB_PASSWORD": "",

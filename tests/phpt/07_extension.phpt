@@ -17,8 +17,8 @@ var_dump( $info['version'] === Extension::version(), $info['contract_digest'] ==
 echo implode( '|', $info['provider_keys'] ), "\n";
 var_dump( $info['state_dir'], $info['mount_roots'], $info['launcher'], $info['protocol'] );
 
-// Computes the digest by its definition over the schemas of the source tree.
-$files = glob( getenv( 'CODEBOX_ROOT' ) . '/abilities/schemas/*.json' );
+// Computes the digest by its definition over the flattened schemas, which `cargo xtask dist plugin` writes.
+$files = glob( getenv( 'CODEBOX_ROOT' ) . '/dist/wp-codebox/abilities/schemas/*.json' );
 usort( $files, static fn( $a, $b ) => strcmp( basename( $a ), basename( $b ) ) );
 $hash = hash_init( 'sha256' );
 foreach ( $files as $file ) {

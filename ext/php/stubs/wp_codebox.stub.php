@@ -63,9 +63,9 @@ final class Extension
 
     /**
      * sha256 over the schemas built into the extension: for each file of
-     * `abilities/schemas/*.json`, sorted bytewise by name, the name, `\n`, its length
-     * in decimal, `\n`, its bytes, `\n`. The plugin compares it with the digest in
-     * its own `abilities/manifest.php`.
+     * the plugin's `abilities/schemas/*.json`, sorted bytewise by name, the name, `\n`,
+     * its length in decimal, `\n`, its bytes, `\n`. The plugin compares it with the
+     * digest in its own `abilities/manifest.php`.
      */
     public static function contractDigest(): string {}
 

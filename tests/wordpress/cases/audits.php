@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		'audit: every record matches its schema, and no record contains a patch',
 		static function () use ( $t, $list ): void {
 			$t->as( 'administrator' );
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/apply-audit.v1.schema.json' ), true );
 			$events = [];
 			$page   = $t->ok( $list( [ 'after' => 0, 'per_page' => 1000, 'full' => true ] ) );
 			foreach ( $page['records'] as $record ) {

@@ -128,7 +128,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ true, 'wp-codebox/browser-artifact-persistence/v1', 'created', 'browser', 'session-1' ], [ $made['success'], $made['schema'], $made['status'], $made['origin'], $made['session_id'] ] );
 			$t->same( [ true, 'browser-origin', 'browser' ], [ $made['verification']['valid'], $made['verification']['signature']['status'], $made['verification']['signature']['origin'] ] );
 			$t->same( [ $made['artifact_id'], $made['content_digest'] ], [ $made['artifact_ref']['id'], $made['artifact_ref']['digest']['value'] ] );
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/browser-artifact-persistence.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/browser-artifact-persistence.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $made, $schema, 'answer' ) );
 			$bundle = $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $made['run_id'] ] ) )['artifact'];
 			$t->same( [ $file ], array_column( $bundle['changed_files']['files'], 'path' ), 'the host computes the changed files' );

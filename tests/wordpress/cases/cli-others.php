@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=2h', '--dry-run', '--format=json' ] );
 			$document             = json_decode( $out, true );
 			$t->same( [ 0, 'wp-codebox/gc/v1', true ], [ $code, $document['schema'] ?? '', $document['dry_run'] ?? null ], $err . $out );
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/gc.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/gc.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $document, $schema, 'gc' ), $out );
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=2h' ] );
 			$t->same( 0, $code, $err );

@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 			$t->same( '2', trim( $t->wp( $task( 'fix', '--format=count' ) )[1] ) );
 			$t->same( "status,path\nmodified,/wordpress/wp-content/plugins/sample/inc/more.php\nmodified,/wordpress/wp-content/plugins/sample/sample.php\n", $t->wp( $task( 'fix', '--format=csv', '--fields=status,path' ) )[1] );
 			$t->contains( 'schema: wp-codebox/agent-task-run/v1', $t->wp( $task( 'nothing', '--format=yaml' ) )[1] );
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/agent-task-run.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/agent-task-run.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( json_decode( $t->wp( $task( 'fix', '--format=json' ) )[1], true ), $schema, 'run' ) );
 			[ $code, $out, $err ] = $t->wp( $task( 'nothing', '--quiet' ) );
 			$t->same( [ 0, '' ], [ $code, $err ] );

@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 			[ $null, $request, $raw ] = $seen;
 			$t->same( [ null, [ 'TEST_AI_KEY' => $key ], 'test-provider', 'm', [ 'max_tokens' => 7 ], [ 'id' => 's' ], [ 'a' => 'b' ] ], [ $null, $request['credentials'], $request['provider'], $request['model'], $request['payload'], $request['session'], $request['context'] ] );
 			$t->same( $input, $raw );
-			$schema = static fn( string $name ): array => json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . "/abilities/schemas/$name.v1.schema.json" ), true );
+			$schema = static fn( string $name ): array => json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . "/dist/wp-codebox/abilities/schemas/$name.v1.schema.json" ), true );
 			$t->same( true, rest_validate_value_from_schema( $request, $schema( 'browser-connector-request' ), 'request' ) );
 			$t->same( true, rest_validate_value_from_schema( $answer['audit']['authorization'], $schema( 'trusted-orchestrator-authorization' ), 'authorization' ) );
 			$t->same( [ 'user:1', 'browser-connector:request', true, 'capability-held', [ 'caller' => 'somebody', 'scope' => 'artifact:write' ] ], array_map( static fn( string $field ): mixed => $answer['audit']['authorization'][ $field ], [ 'caller', 'scope', 'authorized', 'reason', 'claimed' ] ) );
@@ -319,7 +319,7 @@ return static function ( Harness $t ): void {
 			$run   = static fn( mixed $answer ): mixed => $with( $spec( $key ), [ $old => $give( $answer ) ], static fn(): mixed => $t->ability( 'execute-browser-provider-request', $input ) );
 			$done  = $t->ok( $run( [ 'choices' => [] ] ) );
 			[ $request, $raw ] = $seen;
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/browser-provider-adapter-request.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/browser-provider-adapter-request.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $request, $schema, 'request' ) );
 			$t->same( [ 7, 'k', '[redacted]', '[redacted]', '[redacted]' ], [ $request['request']['max_tokens'], $request['request']['key'], $request['request']['headers']['Authorization'], $request['request']['options']['apiKey'], $request['context']['orchestrator']['token'] ] );
 			$t->same( [ 'user:1', 'browser-connector:request', 's', 'j' ], [ $request['context']['caller'], $request['context']['authorization_scope'], $request['context']['session_id'], $request['context']['job_id'] ] );

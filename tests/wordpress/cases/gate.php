@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--format=json' ] );
 			$document       = json_decode( $out, true );
-			$schema         = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/cli-failure.v1.schema.json' ), true );
+			$schema         = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/cli-failure.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $document, $schema, 'failure' ) );
 			$t->same( [ 125, 125, 'wp_codebox_extension_missing' ], [ $code, $document['exit_code'], $document['error']['code'] ] );
 		}

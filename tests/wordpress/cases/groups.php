@@ -26,7 +26,7 @@ return static function ( Harness $t ): void {
 		$t->as( 'administrator' );
 	};
 	$fits     = static function ( array $answer, string $schema ) use ( $t ): void {
-		$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/' . $schema . '.v1.schema.json' ), true );
+		$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/' . $schema . '.v1.schema.json' ), true );
 		$valid  = rest_validate_value_from_schema( $answer, $schema, 'answer' );
 		$t->true( true === $valid, is_wp_error( $valid ) ? $valid->get_error_message() : '' );
 	};

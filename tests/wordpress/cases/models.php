@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 			$t->same( $record, $request['provenance']['model'] );
 			$t->same( $record, array_intersect_key( $answer['run_metadata'], $record ) );
 			$t->same( [ 12, 34000, 2100, 30000 ], [ $answer['run_metadata']['usage']['turns'], $answer['run_metadata']['usage']['input_tokens'], $answer['run_metadata']['usage']['output_tokens'], $answer['run_metadata']['usage']['cost_microusd'] ] );
-			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/agent-task-run.v1.schema.json' ), true );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/agent-task-run.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $answer, $schema, 'run' ) );
 			// Later, the ability get-run returns the same metadata from the record of the run.
 			$later = $t->ok( $t->ability( 'get-run', [ 'run_id' => $answer['run']['run_id'] ] ) );

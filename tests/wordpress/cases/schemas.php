@@ -8,7 +8,8 @@ declare(strict_types=1);
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	$directory = getenv( 'TEST_ROOT' ) . '/abilities/schemas';
+	$sources   = getenv( 'TEST_ROOT' ) . '/abilities/schemas';
+	$directory = getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas';
 	$schemas   = glob( $directory . '/*.schema.json' );
 
 	$t->test(
@@ -23,7 +24,7 @@ return static function ( Harness $t ): void {
 				$text .= $name . "\n" . strlen( $bytes ) . "\n" . $bytes . "\n";
 			}
 			$manifest = require getenv( 'TEST_ROOT' ) . '/abilities/manifest.php';
-			$t->same( hash( 'sha256', $text ), $manifest['contract_digest'], 'run: cargo xtask generate' );
+			$t->same( hash( 'sha256', $text ), $manifest['contract_digest'], 'run: cargo xtask generate; cargo xtask dist plugin' );
 		}
 	);
 
@@ -44,7 +45,7 @@ return static function ( Harness $t ): void {
 	foreach ( $schemas as $file ) {
 		$name   = basename( $file, '.v1.schema.json' );
 		$schema = json_decode( (string) file_get_contents( $file ), true );
-		$file     = $directory . '/examples/' . $name . '.json';
+		$file     = $sources . '/examples/' . $name . '.json';
 		$examples = is_file( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : [];
 		$is_valid = static fn( string $label ): bool => str_starts_with( $label, 'valid-' );
 		$good     = array_filter( $examples, $is_valid, ARRAY_FILTER_USE_KEY );

@@ -37,7 +37,7 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'wp-codebox/pending-apply-preview/v1', $made['artifact_id'], true, [ $file ], [ $file ] ], [ $preview['schema'], $preview['artifact_id'], $preview['verification']['valid'], $preview['approved_files'], array_column( $preview['changed_files'], 'path' ) ] );
 					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'the preview contains a path of the host' );
 					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'a field is missing in the preview' );
-					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/test-results.v1.schema.json' ), true );
+					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/dist/wp-codebox/abilities/schemas/test-results.v1.schema.json' ), true );
 					$t->same( true, rest_validate_value_from_schema( $preview['test_results'], $results, 'test_results' ), (string) json_encode( $preview['test_results'] ) );
 					$t->contains( "'helo'", $text() );
 					$t->same( [ 'stage-apply', 'success', 'Jo', true ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['approver'], $t->audited()[0]['approver_claimed'] ?? null ] );

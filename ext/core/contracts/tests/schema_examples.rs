@@ -147,9 +147,8 @@ fn run_events_examples_match_the_rust_type() {
 
 #[test]
 fn schema_of_run_events_lists_every_event_type() {
-    let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
-        .join("../../../abilities/schemas/run-events.v1.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let text = wp_codebox_schemas::text("run-events").unwrap();
+    let schema: Value = serde_json::from_str(text).unwrap();
     let types = "/properties/events/items/properties/type/enum";
     let listed = schema.pointer(types).unwrap();
     let all: Vec<&str> = EventType::ALL.iter().map(|kind| kind.as_str()).collect();

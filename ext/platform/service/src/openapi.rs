@@ -8,8 +8,6 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Short names and texts of the files in `abilities/schemas/`, sorted.
-const SCHEMAS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 /// Short name of the schema of errors.
 const ERROR: &str = "service-problem";
 
@@ -184,8 +182,7 @@ const fn phrase(status: u16) -> &'static str {
 
 /// Returns a schema in the dialect of OpenAPI 3.1 (JSON Schema 2020-12).
 fn schema(name: &str) -> Option<Value> {
-    let (_, text) = SCHEMAS.iter().find(|(known, _)| *known == name)?;
-    let mut schema = serde_json::from_str(text).ok()?;
+    let mut schema = serde_json::from_str(wp_codebox_schemas::text(name)?).ok()?;
     convert(&mut schema);
     if let Value::Object(members) = &mut schema {
         members.remove("$schema");

@@ -8,9 +8,6 @@ use std::sync::LazyLock;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::{TOOLS, builtin_tool};
 
-/// Texts of the files in `abilities/schemas/`, sorted by file name.
-const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
-
 /// Schema that `wp-codebox schema recipe` prints. Its regular short name is `workspace-recipe`.
 const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
 
@@ -31,9 +28,9 @@ impl Known {
 /// Returns every schema that is built into this program.
 fn known() -> &'static [Known] {
     static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
-        let embedded = EMBEDDED
+        let embedded = wp_codebox_schemas::all()
             .iter()
-            .filter_map(|text| serde_json::from_str::<Value>(text).ok());
+            .filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok());
         embedded
             .filter_map(|schema| {
                 let id = schema.get("$id").or_else(|| schema.get("id"))?.as_str()?;
@@ -129,7 +126,7 @@ mod tests {
     #[test]
     fn every_schema_is_found_by_id_and_by_short_name() {
         let known = known();
-        assert_eq!(known.len(), EMBEDDED.len());
+        assert_eq!(known.len(), wp_codebox_schemas::all().len());
         let names: BTreeSet<_> = known.iter().map(Known::name).collect();
         assert_eq!(names.len(), known.len());
         for one in known {

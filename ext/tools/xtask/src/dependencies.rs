@@ -29,7 +29,10 @@ const NARROWER: &[(&str, &[&str])] = &[
     // Only the program of the platform joins these with the shell.
     ("cluster", &["artifacts", "contracts", "policy"]),
     ("ledger", &["contracts"]),
-    ("service", &["contracts", "ledger", "policy", "routing"]),
+    (
+        "service",
+        &["contracts", "ledger", "policy", "routing", "schemas"],
+    ),
 ];
 
 /// External crates that grant a capability, such as network access; only the listed floors and

@@ -1,19 +1,20 @@
 //! Rules for the JSON Schemas in `abilities/schemas/`, and the digest over them.
 //!
-//! WordPress ignores `$ref` and `const`, so a schema with them would accept invalid input. Both
-//! are forbidden: sub-schemas are written inline, and a constant is an `enum` with one value.
+//! WordPress ignores `$ref` and `const`, so a flattened schema with them would accept invalid input.
+//! Both are forbidden: a reference to a part is the only one, and a constant is an `enum` with one
+//! value.
 
-use crate::digest::contract_digest;
 use crate::findings::TaskError;
 use crate::generated::Generated;
 use crate::tree;
 use serde_json::{Map, Value};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use wp_codebox_schema_sources::{SUFFIX, Schema, Sources, contract_digest};
 
+/// Directory of the sources.
+const DIRECTORY: &str = "abilities/schemas";
 const MANIFEST: &str = "abilities/manifest.php";
 const DIGEST_KEY: &str = "'contract_digest'";
-const SUFFIX: &str = ".v1.schema.json";
 /// Endings of the positions, in input schemas, at which an object may have unknown members. Such
 /// an object is data of the caller, or a policy or network rule, whose unknown members the
 /// extension reports.
@@ -74,23 +75,21 @@ const FREE: &[&str] = &[
 
 /// Returns every violation of the schema rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
-    let mut findings = Vec::new();
-    let paths = paths(root)?;
-    if paths.is_empty() {
-        findings.push("abilities/schemas/ holds no schema".to_owned());
+    let sources = match Sources::read(&root.join(DIRECTORY)) {
+        Ok(sources) => sources,
+        Err(error) => return Ok(vec![error.to_string()]),
+    };
+    let mut findings = sources.findings();
+    // A source that cannot be flattened is one of the findings already.
+    for schema in sources.flatten().unwrap_or_default() {
+        let document = parsed(&schema)?;
+        let found = lint(&schema.file, &document).into_iter();
+        findings.extend(found.map(|text| format!("{}: {text}", schema.file)));
     }
-    for path in &paths {
-        let shown = tree::shown(root, path);
-        match serde_json::from_str::<Value>(&tree::read(path)?) {
-            Ok(schema) => findings.extend(
-                lint(&file_name(path), &schema)
-                    .into_iter()
-                    .map(|text| format!("{shown}: {text}")),
-            ),
-            Err(error) => findings.push(format!("{shown}: is not JSON: {error}")),
-        }
-    }
-    Ok(findings)
+    Ok(findings
+        .into_iter()
+        .map(|text| format!("{DIRECTORY}/{text}"))
+        .collect())
 }
 
 /// Returns the schema manifest with the digest of the current schemas.
@@ -103,32 +102,34 @@ pub fn manifest(root: &Path) -> Result<Generated, TaskError> {
     };
     Ok(Generated {
         path: MANIFEST,
-        text: manifest.replacen(old, &digest(&paths(root)?)?, 1),
+        text: manifest.replacen(old, &contract_digest(&flattened(root)?), 1),
     })
 }
 
-fn paths(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
-    let directory = root.join("abilities/schemas");
-    let mut paths = tree::files(&directory)?;
-    paths.retain(|path| path.parent() == Some(&directory) && tree::has_extension(path, "json"));
-    Ok(paths)
+/// Returns the schemas of the checkout without references to parts, sorted by file name.
+pub fn flattened(root: &Path) -> Result<Vec<Schema>, TaskError> {
+    let failed = |error: String| TaskError::Findings(vec![format!("{DIRECTORY}: {error}")]);
+    let sources = Sources::read(&root.join(DIRECTORY)).map_err(|e| failed(e.to_string()))?;
+    sources.flatten().map_err(|e| failed(e.to_string()))
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
-}
-
-fn digest(paths: &[PathBuf]) -> Result<String, TaskError> {
-    let mut files = Vec::new();
-    for path in paths {
-        files.push((
-            file_name(path),
-            fs::read(path).map_err(TaskError::file(path))?,
-        ));
+/// Returns the flattened schema of the checkout with this short name.
+pub fn named(root: &Path, name: &str) -> Result<Value, TaskError> {
+    let schemas = flattened(root)?;
+    match schemas.iter().find(|schema| schema.name() == name) {
+        Some(schema) => parsed(schema),
+        None => Err(TaskError::Findings(vec![format!(
+            "{DIRECTORY}/{name}{SUFFIX} does not exist"
+        )])),
     }
-    Ok(contract_digest(&files))
+}
+
+/// Parses the text of a flattened schema.
+pub fn parsed(schema: &Schema) -> Result<Value, TaskError> {
+    serde_json::from_str(&schema.text).map_err(|source| TaskError::Json {
+        path: Path::new(DIRECTORY).join(&schema.file),
+        source,
+    })
 }
 
 fn written_digest(manifest: &str) -> Option<&str> {
@@ -190,7 +191,7 @@ fn forbidden(at: &str, schema: &Map<String, Value>, findings: &mut Vec<String>) 
     for key in ["$ref", "const"] {
         if schema.contains_key(key) {
             findings.push(format!(
-                "{at}/{key}: WordPress ignores {key}; write it out, or use enum"
+                "{at}/{key}: WordPress ignores {key}; refer to a part, or use enum"
             ));
         }
     }

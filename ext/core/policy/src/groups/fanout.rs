@@ -441,12 +441,8 @@ mod tests {
     /// fan-outs that a task does not have.
     #[test]
     fn group_table_contains_goal_and_exactly_the_batch_and_fanout_fields_that_a_task_lacks() {
-        use std::path::Path;
-        let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
-            .join("../../../abilities/schemas");
         let schema = |name: &str| -> Value {
-            let file = root.join(format!("{name}.v1.schema.json"));
-            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+            serde_json::from_str(wp_codebox_schemas::text(name).unwrap()).unwrap()
         };
         let names = |schema: &Value| -> BTreeSet<String> {
             let fields = schema["properties"].as_object().unwrap();

@@ -2,7 +2,7 @@
 
 use super::public;
 use crate::findings::TaskError;
-use crate::{abilities, tree};
+use crate::{abilities, schemas, tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -23,27 +23,14 @@ pub struct Ours {
 impl Ours {
     /// Reads the command registry, the definitions of abilities and the sources of the plugin.
     pub fn read(root: &Path) -> Result<Self, TaskError> {
-        let mut schemas: BTreeSet<String> = wp_codebox_policy::registry()
+        let mut ids: BTreeSet<String> = wp_codebox_policy::registry()
             .filter_map(|command| command.output_schema.map(str::to_owned))
             .collect();
         let mut inputs = BTreeMap::new();
-        for path in tree::files(&root.join("abilities/schemas"))? {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if let Some(name) = name.strip_suffix(".v1.schema.json") {
-                let schema: serde_json::Value =
-                    serde_json::from_str(&tree::read(&path)?).map_err(|source| {
-                        TaskError::Json {
-                            path: path.clone(),
-                            source,
-                        }
-                    })?;
-                schemas.extend(schema["$id"].as_str().map(str::to_owned));
-                inputs.insert(name.to_owned(), public::fields(&schema));
-            }
+        for schema in schemas::flattened(root)? {
+            let document = schemas::parsed(&schema)?;
+            ids.extend(document["$id"].as_str().map(str::to_owned));
+            inputs.insert(schema.name().to_owned(), public::fields(&document));
         }
         let abilities: BTreeMap<String, BTreeSet<String>> = abilities::inputs(root)?
             .into_iter()
@@ -65,7 +52,7 @@ impl Ours {
             abilities,
             methods,
             hooks: hooks(root)?,
-            schemas,
+            schemas: ids,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::public::Differences;
 use crate::findings::TaskError;
-use crate::tree;
+use crate::{schemas, tree};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,15 +26,12 @@ pub struct Recipes {
 impl Recipes {
     /// Reads both schemas. The one of this project is written from the grammar of the recipe crate.
     pub fn read(root: &Path) -> Result<Self, TaskError> {
-        let read = |path: &str| {
-            let path = root.join(path);
-            let schema = serde_json::from_str(&tree::read(&path)?)
-                .map_err(|source| TaskError::Json { path, source })?;
-            Ok(objects(&schema))
-        };
+        let path = root.join("tests/conformance/public/recipe.schema.json");
+        let public: Value = serde_json::from_str(&tree::read(&path)?)
+            .map_err(|source| TaskError::Json { path, source })?;
         Ok(Self {
-            public: read("tests/conformance/public/recipe.schema.json")?,
-            ours: read("abilities/schemas/workspace-recipe.v1.schema.json")?,
+            public: objects(&public),
+            ours: objects(&schemas::named(root, "workspace-recipe")?),
         })
     }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: builds the WordPress plugin as a directory and as an archive.
 //!
-//! The content depends only on the checkout. Schema examples, dotfiles and Markdown files are
-//! excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big
+//! The content depends only on the checkout. Schemas are flattened. Schema examples, dotfiles and
+//! Markdown files are excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big
 //! files. A plugin that violates a rule of [`rules`] is not written. Directory and archives are each
 //! put in place by one rename.
 
@@ -12,11 +12,14 @@ mod rules;
 use crate::commands;
 use crate::digest::hex;
 use crate::findings::{TaskError, settle};
-use crate::tree;
+use crate::{schemas, tree};
 use rules::{DIRECTORY, SLUG};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Directory of the schemas, in the checkout and in the plugin.
+const SCHEMAS: &str = "abilities/schemas";
 
 /// Builds and checks `dist/wp-codebox/`, `dist/codebox.zip` and `dist/codebox-browser.zip`.
 pub fn build(root: &Path) -> Result<(), TaskError> {
@@ -45,17 +48,21 @@ fn directory(root: &Path, dist: &Path, engine: Option<&Path>) -> Result<(), Task
     let target = dist.join(DIRECTORY);
     let staging = dist.join(format!(".{DIRECTORY}.new"));
     remove(&staging)?;
-    let mut files = sources(root)?;
+    let mut sources = sources(root)?;
     if let Some(built) = engine {
-        files.extend(browser::sources(built)?);
+        sources.extend(browser::sources(built)?);
+    }
+    let mut files = schemas(root)?;
+    for (source, relative) in sources {
+        let bytes = fs::read(&source).map_err(TaskError::file(&source))?;
+        files.push((relative, bytes));
     }
     sort(&mut files);
     let mut hash = Sha256::new();
-    for (source, relative) in &files {
-        let bytes = fs::read(source).map_err(TaskError::file(source))?;
+    for (relative, bytes) in &files {
         hash.update(format!("{}\n{}\n", relative.display(), bytes.len()));
-        hash.update(&bytes);
-        write(&staging.join(relative), &bytes)?;
+        hash.update(bytes);
+        write(&staging.join(relative), bytes)?;
     }
     let findings = rules::judge(&staging)?;
     if !findings.is_empty() {
@@ -97,7 +104,15 @@ pub fn debian(root: &Path) -> Result<(), TaskError> {
     })
 }
 
-/// Returns source and target path of every file of the plugin that is in the checkout.
+/// Returns target path and bytes of every flattened schema.
+fn schemas(root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, TaskError> {
+    let schemas = schemas::flattened(root)?.into_iter();
+    Ok(schemas
+        .map(|schema| (Path::new(SCHEMAS).join(schema.file), schema.text.into()))
+        .collect())
+}
+
+/// Returns source and target path of every file that the plugin takes from the checkout as it is.
 fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
     let mut files = Vec::new();
     for (folder, below) in [
@@ -119,11 +134,11 @@ fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
 }
 
 /// Sorts files by target path.
-fn sort(files: &mut [(PathBuf, PathBuf)]) {
+fn sort(files: &mut [(PathBuf, Vec<u8>)]) {
     files.sort_by(|a, b| {
-        a.1.as_os_str()
+        a.0.as_os_str()
             .as_encoded_bytes()
-            .cmp(b.1.as_os_str().as_encoded_bytes())
+            .cmp(b.0.as_os_str().as_encoded_bytes())
     });
 }
 
@@ -143,13 +158,13 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), TaskError> {
     fs::write(path, bytes).map_err(TaskError::file(path))
 }
 
-/// Returns whether a source file belongs to the plugin.
+/// Returns whether the plugin contains a source file as it is. [`schemas`] writes the schemas.
 fn shipped(folder: &str, relative: &Path) -> bool {
     let hidden = relative
         .components()
         .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
-    let examples = folder == "abilities" && relative.starts_with("schemas/examples");
-    !hidden && !examples && !tree::has_extension(relative, "md")
+    let schemas = folder == "abilities" && relative.starts_with("schemas");
+    !hidden && !schemas && !tree::has_extension(relative, "md")
 }
 
 #[cfg(test)]
@@ -158,14 +173,20 @@ mod tests {
 
     #[test]
     fn packaged_plugin_excludes_schema_examples_dotfiles_and_markdown() {
-        assert!(shipped(
-            "abilities",
-            Path::new("schemas/thing.v1.schema.json")
-        ));
-        assert!(!shipped(
-            "abilities",
-            Path::new("schemas/examples/thing.json")
-        ));
+        let directory = tempfile::tempdir().unwrap();
+        let sources = directory.path().join(SCHEMAS);
+        for (file, text) in [
+            ("thing.v1.schema.json", r#"{"$ref": "parts/row.json"}"#),
+            ("parts/row.json", r#"{"type": "object"}"#),
+            ("examples/thing.json", "{}"),
+        ] {
+            write(&sources.join(file), text.as_bytes()).unwrap();
+            assert!(!shipped("abilities", &Path::new("schemas").join(file)));
+        }
+        let flat = b"{\n  \"type\": \"object\"\n}\n".to_vec();
+        let target = PathBuf::from("abilities/schemas/thing.v1.schema.json");
+        assert_eq!(schemas(directory.path()).unwrap(), [(target, flat)]);
+        assert!(shipped("abilities", Path::new("manifest.php")));
         assert!(!shipped("plugin-php", Path::new("includes/.hidden")));
         assert!(!shipped("plugin-php", Path::new("NOTES.md")));
     }

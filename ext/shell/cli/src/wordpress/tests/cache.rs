@@ -268,13 +268,10 @@ fn has_members_of(document: &Value, schema: &Value) {
 fn json_documents_have_exactly_the_members_of_their_schemas() {
     let bench = bench_with(&["6.8.1", "6.9"]);
     let cores = bench.cores.list().unwrap();
-    let schema = |text| serde_json::from_str::<Value>(text).unwrap();
-    let core = schema(include_str!(
-        "../../../../../../abilities/schemas/wordpress-core.v1.schema.json"
-    ));
-    let list = schema(include_str!(
-        "../../../../../../abilities/schemas/wordpress-core-list.v1.schema.json"
-    ));
+    let schema =
+        |name| -> Value { serde_json::from_str(wp_codebox_schemas::text(name).unwrap()).unwrap() };
+    let core = schema("wordpress-core");
+    let list = schema("wordpress-core-list");
     has_members_of(&core_document(&cores[0]), &core);
     has_members_of(&list_document(&cores), &list);
     has_members_of(&list_document(&[]), &list);
