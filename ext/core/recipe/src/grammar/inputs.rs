@@ -80,7 +80,7 @@ const EXTRA_PLUGIN: Shape = record![
     may("metadata", METADATA),
 ];
 
-const COMPONENT: Shape = record![
+pub(super) const COMPONENT: Shape = record![
     may("slug", TEXT),
     may("source", TEXT),
     may("mountedPath", TEXT),
@@ -179,7 +179,7 @@ const EXTERNAL_SERVICE: Shape = record![
 
 const FEW: usize = 25;
 const HUNDRED: usize = 100;
-const SCOPE: Shape = record![
+pub(super) const SCOPE: Shape = record![
     may("ids", rows!(Shape::Integer(1, i64::MAX), 0, HUNDRED, Free)),
     may("slugs", rows!(TEXT, 0, HUNDRED, Free)),
     may("names", rows!(TEXT, 0, HUNDRED, Free)),

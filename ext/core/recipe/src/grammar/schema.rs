@@ -105,21 +105,53 @@ fn of(shape: &Shape) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inputs::{COMPONENT, MOUNT, SCOPE};
+    use super::super::workflow::STEP;
     use super::*;
+    use std::path::Path;
 
-    /// The committed schema equals the generated one; `CODEBOX_WRITE=1` rewrites the file.
+    /// Objects that the source of the schema has only once, by their file below `abilities/schemas`.
+    const PARTS: [(&str, Shape); 4] = [
+        ("parts/recipe-component.json", COMPONENT),
+        ("parts/recipe-mount.json", MOUNT),
+        ("parts/recipe-seed-scope.json", SCOPE),
+        ("parts/recipe-step.json", STEP),
+    ];
+
+    /// Replaces each object that equals a part by a reference to the part.
+    fn with_parts(value: Value) -> Value {
+        if let Some((file, _)) = PARTS.iter().find(|(_, shape)| of(shape) == value) {
+            return json!({"$ref": file});
+        }
+        match value {
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, value)| (name, with_parts(value)))
+                .collect(),
+            Value::Array(items) => items.into_iter().map(with_parts).collect(),
+            other => other,
+        }
+    }
+
+    /// The committed schema and its parts equal the generated ones; `CODEBOX_WRITE=1` rewrites the
+    /// files.
     #[test]
     fn committed_recipe_schema_matches_the_grammar() {
-        let path = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
-            .join("../../../abilities/schemas/workspace-recipe.v1.schema.json");
-        let made = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
-        if std::env::var_os("CODEBOX_WRITE").is_some() {
-            std::fs::write(&path, &made).unwrap();
+        let directory = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+            .join("../../../abilities/schemas");
+        let mut files = vec![("workspace-recipe.v1.schema.json", with_parts(schema()))];
+        files.extend(PARTS.iter().map(|(file, shape)| (*file, of(shape))));
+        for (file, value) in files {
+            let path = directory.join(file);
+            let made = format!("{value:#}\n");
+            if std::env::var_os("CODEBOX_WRITE").is_some() {
+                std::fs::write(&path, &made).unwrap();
+            }
+            let there = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                there == made,
+                "{file} is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe committed_recipe_schema"
+            );
         }
-        let there = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            there == made,
-            "the schema of recipes is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe committed_recipe_schema"
-        );
     }
 }
