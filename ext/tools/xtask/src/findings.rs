@@ -54,6 +54,14 @@ impl TaskError {
     }
 }
 
+/// Returns the findings of a check, also when they kept it from running to its end.
+pub fn collected(result: Result<Vec<String>, TaskError>) -> Result<Vec<String>, TaskError> {
+    match result {
+        Err(TaskError::Findings(findings)) => Ok(findings),
+        other => other,
+    }
+}
+
 /// Returns `Ok` if there are no findings, otherwise [`TaskError::Findings`].
 pub fn settle(findings: Vec<String>) -> Result<(), TaskError> {
     if findings.is_empty() {

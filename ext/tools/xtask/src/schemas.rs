@@ -108,9 +108,10 @@ pub fn manifest(root: &Path) -> Result<Generated, TaskError> {
 
 /// Returns the schemas of the checkout without references to parts, sorted by file name.
 pub fn flattened(root: &Path) -> Result<Vec<Schema>, TaskError> {
-    let failed = |error: String| TaskError::Findings(vec![format!("{DIRECTORY}: {error}")]);
+    let failed = |finding| TaskError::Findings(vec![finding]);
     let sources = Sources::read(&root.join(DIRECTORY)).map_err(|e| failed(e.to_string()))?;
-    sources.flatten().map_err(|e| failed(e.to_string()))
+    let schemas = sources.flatten();
+    schemas.map_err(|e| failed(format!("{DIRECTORY}/{e}")))
 }
 
 /// Returns the flattened schema of the checkout with this short name.
