@@ -13,7 +13,6 @@
 #   make deny    licences, bans and sources of the dependencies; needs cargo-deny
 #   make bench   measures and writes raw samples to tests/bench/results/
 #   make dist    the WordPress plugin: dist/wp-codebox/, dist/codebox.zip and dist/codebox-browser.zip; npm builds browser/
-#   make pot     the template of translations, from dist/wp-codebox
 #   make deb     the Debian packages in dist/: the programs, and the extension for PHP 8.2
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
@@ -25,7 +24,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build-packages build wasi check demo test test-all cluster-demo agent-tasks lint deny bench dist pot deb env clean provision packages install
+.PHONY: build-packages build wasi check demo test test-all cluster-demo agent-tasks lint deny bench dist deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -62,13 +61,10 @@ wasi:
 	cd ext/tools/wasi && $(TRIPLE_ENV)='-C target-feature=+crt-static' CARGO_TARGET_DIR=$(TARGET)/wasi cargo build --release --locked --target $(TRIPLE)
 	@install -D -m 0755 $(TARGET)/wasi/$(TRIPLE)/release/wp-codebox-wasi $(RELEASE)/wp-codebox-wasi
 
-# The runtime files of browser sandboxes contain the SQLite integration that provisioning downloads.
+# The runtime files of browser sandboxes contain the SQLite integration that provisioning downloads; its WP-CLI makes
+# the template of the translations.
 dist: provision
 	@cargo xtask dist
-
-# --allow-root has no effect on other users.
-pot: provision dist
-	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_WP_CLI" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/codebox.pot --slug=codebox --domain=codebox
 
 deb: provision build
 	@cargo xtask dist deb
@@ -80,6 +76,7 @@ demo: PROFILE := dev
 demo: CRATES := wp-codebox-ext wp-codebox-cli
 demo: export CODEBOX_BUILD = $(BUILT)
 demo: build
+	@tests/provision files build
 	@cargo xtask dist plugin
 	@tests/provision install
 	@tests/demo/story

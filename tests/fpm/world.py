@@ -157,7 +157,7 @@ class World:
         self.host = Host(self.directory, self.state, "", self.token)
 
     def plugin(self, target):
-        """Copies the plugin: from CODEBOX_PLUGIN, or assembled from its sources and the flattened schemas of dist/, which equals dist/ when dist/ is current."""
+        """Copies the plugin: from CODEBOX_PLUGIN, or assembled from its sources and the generated files of dist/, which equals dist/ when dist/ is current."""
         if os.environ.get("CODEBOX_PLUGIN"):
             shutil.copytree(os.environ["CODEBOX_PLUGIN"], target)
             print(f"the plugin is {os.environ['CODEBOX_PLUGIN']}")
@@ -166,9 +166,10 @@ class World:
         shipped = os.path.join(ROOT, "dist", "wp-codebox")
         shutil.copytree(os.path.join(ROOT, "abilities"), os.path.join(target, "abilities"), ignore=shutil.ignore_patterns("schemas"))
         shutil.copytree(os.path.join(shipped, "abilities", "schemas"), os.path.join(target, "abilities", "schemas"))
+        shutil.copytree(os.path.join(shipped, "languages"), os.path.join(target, "languages"))
         shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
         current = subprocess.run(["diff", "-rq", "--exclude=browser", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
-        print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is old; the plugin is assembled from its sources and the schemas of dist/wp-codebox")
+        print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is old; the plugin is assembled from its sources and the generated files of dist/wp-codebox")
 
     def configuration(self):
         constants = {"DB_NAME": "wordpress", "DB_DIR": self.path("db") + "/", "DB_FILE": "test.sqlite", "DB_USER": "", "DB_PASSWORD": "",

@@ -237,6 +237,7 @@ class World:
         shutil.copytree(ROOT / "plugin-php", self.plugin)
         shutil.copytree(ROOT / "abilities", self.plugin / "abilities", ignore=shutil.ignore_patterns("schemas"))
         shutil.copytree(ROOT / "dist/wp-codebox/abilities/schemas", self.plugin / "abilities/schemas")
+        shutil.copytree(ROOT / "dist/wp-codebox/languages", self.plugin / "languages")
         shutil.copytree(ROOT / "wp-cli", self.plugin / "wp-cli")
         home = pathlib.Path(env["CODEBOX_STATE"]).parent
         self.state = pathlib.Path(tempfile.mkdtemp(prefix=".state-parents.", dir=home))

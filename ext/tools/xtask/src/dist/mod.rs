@@ -1,13 +1,15 @@
 //! `cargo xtask dist`: builds the WordPress plugin as a directory and as an archive.
 //!
 //! The content depends only on the checkout. Schemas are flattened. Schema examples, dotfiles and
-//! Markdown files are excluded. [`browser`] builds the engine of browser sandboxes and a second archive with its big
-//! files. A plugin that violates a rule of [`rules`] is not written. Directory and archives are each
-//! put in place by one rename.
+//! Markdown files are excluded. [`translations`] makes the template of the translations with WP-CLI.
+//! [`browser`] builds the engine of browser sandboxes and a second archive with its big files. A
+//! plugin that violates a rule of [`rules`] is not written. Directory and archives are each put in
+//! place by one rename.
 
 mod archive;
 mod browser;
 mod rules;
+mod translations;
 
 use crate::commands;
 use crate::digest::hex;
@@ -57,17 +59,26 @@ fn directory(root: &Path, dist: &Path, engine: Option<&Path>) -> Result<(), Task
         let bytes = fs::read(&source).map_err(TaskError::file(&source))?;
         files.push((relative, bytes));
     }
-    sort(&mut files);
-    let mut hash = Sha256::new();
     for (relative, bytes) in &files {
-        hash.update(format!("{}\n{}\n", relative.display(), bytes.len()));
-        hash.update(bytes);
         write(&staging.join(relative), bytes)?;
     }
     let findings = rules::judge(&staging)?;
     if !findings.is_empty() {
         remove(&staging)?;
         return settle(findings);
+    }
+    match translations::template(root, &staging) {
+        Ok(template) => files.push((PathBuf::from(translations::TEMPLATE), template)),
+        Err(error) => {
+            remove(&staging)?;
+            return Err(error);
+        }
+    }
+    sort(&mut files);
+    let mut hash = Sha256::new();
+    for (relative, bytes) in &files {
+        hash.update(format!("{}\n{}\n", relative.display(), bytes.len()));
+        hash.update(bytes);
     }
     remove(&target)?;
     fs::rename(&staging, &target).map_err(TaskError::file(&target))?;

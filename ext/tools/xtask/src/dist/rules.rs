@@ -402,7 +402,7 @@ fn is_version(text: &str) -> bool {
 
 /// Returns the value of a `Name: value` header, with or without the ` * ` of a comment before
 /// it.
-fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().take(60).find_map(|line| {
         let value = line
             .trim_start_matches([' ', '\t', '*', '/', '#'])
