@@ -2,8 +2,8 @@
 
 use crate::findings::{TaskError, collected, settle};
 use crate::{
-    claims, commands, dependencies, generate, kernel_memory, links, php, schemas, source_rules,
-    structure,
+    changed, claims, commands, dependencies, generate, kernel_memory, links, php, schemas,
+    source_rules, structure,
 };
 use std::path::Path;
 
@@ -14,11 +14,15 @@ pub enum Extent {
     Full,
     /// All rules that need no compiler.
     Fast,
+    /// The rules, and lints and unit tests of the crates, that the files can break that differ from
+    /// the last commit. Crates that use these crates are not compiled.
+    Changed,
 }
 
 const CLIPPY: &[&str] = &[
     "clippy",
     "--quiet",
+    "--keep-going",
     "--workspace",
     "--all-targets",
     "--features",
@@ -101,6 +105,33 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("schemas", schemas::check(root)?);
     section("kernel memory", kernel_memory::check(root)?);
     section("generated files", collected(generate::check(root))?);
+    if extent == Extent::Changed {
+        let changed = changed::read(root)?;
+        section("php", php::check_only(root, &changed.files)?);
+        let packages = changed.packages.iter().flat_map(|name| ["-p", name]);
+        let packages: Vec<&str> = packages.collect();
+        if !packages.is_empty() {
+            let run = |words: &[&[&str]], advice| tool(root, &cargo, &words.concat(), advice);
+            let lints: &[&[&str]] = &[
+                &[
+                    "clippy",
+                    "--quiet",
+                    "--keep-going",
+                    "--no-deps",
+                    "--all-targets",
+                ],
+                &packages,
+                &["--", "-D", "warnings"],
+            ];
+            section("clippy", run(lints, "see the warnings above")?);
+            let tests: &[&[&str]] = &[
+                &["test", "--quiet", "--no-fail-fast", "--lib", "--bins"],
+                &packages,
+            ];
+            section("unit tests", run(tests, "see the failures above")?);
+        }
+        return settle(findings);
+    }
     // PHP checks and clippy run in parallel, because each uses one processor most of the time.
     let (php, clippy) = std::thread::scope(|scope| {
         let php = scope.spawn(|| php::check(root));

@@ -31,6 +31,22 @@ pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, T
     })
 }
 
+/// Runs a tool without showing its output, and returns its standard output.
+///
+/// # Errors
+/// A finding with the output of the tool when it fails.
+pub fn required(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>, TaskError> {
+    let answer = quiet(root, program, arguments)?;
+    match answer.success {
+        true => Ok(answer.stdout),
+        false => Err(TaskError::Findings(vec![format!(
+            "{program} {} failed: {}",
+            arguments.join(" "),
+            answer.said.trim()
+        )])),
+    }
+}
+
 /// Runs a tool with the caller's terminal; returns whether it exited with status 0.
 pub fn shown(root: &Path, program: &str, arguments: &[&str]) -> Result<bool, TaskError> {
     command(root, program, arguments)

@@ -6,8 +6,8 @@
 use crate::findings::TaskError;
 use crate::generated::Generated;
 use crate::{
-    abilities, attacks, compatibility, error_codes, hosts, kernel_memory, request_fields, schemas,
-    site_content, task, tree,
+    abilities, attacks, commands, compatibility, error_codes, hosts, kernel_memory, request_fields,
+    schemas, site_content, task, tree,
 };
 use std::fs;
 use std::path::Path;
@@ -50,6 +50,49 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
         }
     }
     Ok(())
+}
+
+/// Tests that record what they compare with, when `UPDATE_GOLDEN` is 1: arguments of `cargo test`. The
+/// schema of recipes comes before the files that are made of schemas, the others after them.
+const RECORDED: [&[&str]; 4] = [
+    &[
+        "-p",
+        "wp-codebox-recipe",
+        "--lib",
+        "committed_recipe_schema",
+    ],
+    &[
+        "-p",
+        "wp-codebox-contracts",
+        "-p",
+        "wp-codebox-artifacts",
+        "-p",
+        "wp-codebox-platform",
+        "--test",
+        "golden",
+    ],
+    &["-p", "wp-codebox-artifacts", "--test", "patch_vectors"],
+    &["-p", "wp-codebox-service", "--test", "service", "openapi"],
+];
+
+/// Writes outdated generated files and the golden files that tests record.
+pub fn rewrite_all(root: &Path) -> Result<(), TaskError> {
+    let [recipes, others @ ..] = RECORDED;
+    record(root, recipes)?;
+    rewrite(root)?;
+    others.iter().try_for_each(|test| record(root, test))
+}
+
+fn record(root: &Path, test: &[&str]) -> Result<(), TaskError> {
+    let cargo = commands::cargo();
+    let words = [&["UPDATE_GOLDEN=1", &cargo, "test", "--quiet"], test].concat();
+    match commands::shown(root, "env", &words)? {
+        true => Ok(()),
+        false => Err(TaskError::Findings(vec![format!(
+            "cargo test {} failed; see above",
+            test.join(" ")
+        )])),
+    }
 }
 
 fn stale(root: &Path) -> Result<Vec<Generated>, TaskError> {

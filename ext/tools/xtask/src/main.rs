@@ -6,6 +6,7 @@
 
 mod abilities;
 mod attacks;
+mod changed;
 mod check;
 mod claims;
 mod commands;
@@ -46,8 +47,16 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
         "Run the rules that compile nothing, links included. Use before each commit.",
     ),
     (
+        "check --changed",
+        "Run the rules, and lints and unit tests of the crates with changed files. Use while you work.",
+    ),
+    (
         "generate",
         "Rewrite the generated files. Use after a change of schemas, abilities or error codes.",
+    ),
+    (
+        "generate --all",
+        "Do the same, and record the golden files, which compiles their crates. Use before a commit that changes output.",
     ),
     (
         "generate --check",
@@ -85,6 +94,7 @@ enum Task<'a> {
     Help,
     Check(Extent),
     Generate,
+    GenerateAll,
     CompareGenerated,
     Structure,
     Arrows(&'a str),
@@ -100,7 +110,9 @@ fn parse<'a>(words: &[&'a str]) -> Option<Task<'a>> {
         [] | ["help" | "--help" | "-h"] => Task::Help,
         ["check"] => Task::Check(Extent::Full),
         ["check", "--fast"] => Task::Check(Extent::Fast),
+        ["check", "--changed"] => Task::Check(Extent::Changed),
         ["generate"] => Task::Generate,
+        ["generate", "--all"] => Task::GenerateAll,
         ["generate", "--check"] => Task::CompareGenerated,
         ["structure"] => Task::Structure,
         ["structure", "--arrows", name] => Task::Arrows(name),
@@ -171,6 +183,7 @@ fn run(task: Task<'_>, root: &Path) -> Result<(), TaskError> {
         Task::Help => Ok(()),
         Task::Check(extent) => check::run(root, extent),
         Task::Generate => generate::rewrite(root),
+        Task::GenerateAll => generate::rewrite_all(root),
         Task::CompareGenerated => generate::check(root).and_then(findings::settle),
         Task::Structure => structure::print(root),
         Task::Arrows(name) => structure::print_arrows(root, name),

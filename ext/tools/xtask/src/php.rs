@@ -26,7 +26,6 @@ pub fn program() -> &'static str {
 
 /// Returns every syntax error and every finding of phpcs.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
-    let mut findings = Vec::new();
     let mut files: Vec<PathBuf> = Vec::new();
     for folder in FOLDERS {
         files.extend(
@@ -35,8 +34,33 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
                 .filter(|path| tree::has_extension(path, "php")),
         );
     }
+    judge(root, &files, &[])
+}
+
+/// Returns every syntax error and every finding of phpcs in those of the files, below the root, that
+/// [`check`] reads.
+pub fn check_only(root: &Path, changed: &[PathBuf]) -> Result<Vec<String>, TaskError> {
+    let is_read = |path: &&PathBuf| {
+        tree::has_extension(path, "php") && FOLDERS.iter().any(|folder| path.starts_with(folder))
+    };
+    let files: Vec<PathBuf> = changed
+        .iter()
+        .filter(is_read)
+        .map(|path| root.join(path))
+        .collect();
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = files.iter().map(|path| tree::shown(root, path)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    judge(root, &files, &names)
+}
+
+/// Applies both tools: PHP to `files`, phpcs to `names`, or to all that its ruleset names.
+fn judge(root: &Path, files: &[PathBuf], names: &[&str]) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
     let php = program();
-    for file in &files {
+    for file in files {
         let shown = tree::shown(root, file);
         let answer = commands::quiet(
             root,
@@ -61,12 +85,16 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
             root,
             "phpcs",
             &[
-                "-q",
-                "--no-colors",
-                "--report=emacs",
-                "--standard=phpcs.xml.dist",
-                "--parallel=2",
-            ],
+                &[
+                    "-q",
+                    "--no-colors",
+                    "--report=emacs",
+                    "--standard=phpcs.xml.dist",
+                    "--parallel=2",
+                ],
+                names,
+            ]
+            .concat(),
         )?;
         if !answer.success {
             findings.extend(

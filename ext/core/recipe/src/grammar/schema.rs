@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// The committed schema and its parts equal the generated ones; `CODEBOX_WRITE=1` rewrites the
-    /// files.
+    /// The committed schema and its parts equal the generated ones; `UPDATE_GOLDEN=1` writes the files
+    /// instead.
     #[test]
     fn committed_recipe_schema_matches_the_grammar() {
         let directory = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
@@ -144,13 +144,13 @@ mod tests {
         for (file, value) in files {
             let path = directory.join(file);
             let made = format!("{value:#}\n");
-            if std::env::var_os("CODEBOX_WRITE").is_some() {
+            if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
                 std::fs::write(&path, &made).unwrap();
             }
             let there = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(
                 there == made,
-                "{file} is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe committed_recipe_schema"
+                "{file} is out of date; run: cargo xtask generate --all"
             );
         }
     }
