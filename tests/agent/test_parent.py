@@ -110,7 +110,7 @@ def test_parent_site_tool_fails_after_its_timeout_and_is_unavailable_in_a_detach
     run.ended()
 
 
-def test_unlisted_parent_site_tool_is_never_requested_from_the_caller(bench):
+def test_parent_tool_that_the_task_does_not_list_is_never_requested_from_the_caller(bench):
     run = ParentToolRun(bench, [
         {"expect": {"no_tools": ["host_delete_site"]}, **call("host.delete-site", id=1)},
         {"expect": {"last": "wp_codebox_tool_not_allowed"}, **call("host.read-ticket", id=4)},

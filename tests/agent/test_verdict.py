@@ -54,7 +54,7 @@ def test_model_claiming_success_does_not_change_a_failed_check(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_agent_cannot_overwrite_a_check_file_staged_outside_its_mount(bench):
+def test_agent_cannot_overwrite_a_check_file_that_the_host_staged_outside_the_writable_mount(bench):
     flags = staged(bench)
     answer = failed(bench, [
         call("workspace.write", path=STAGED, content="<?php exit( 0 );"),

@@ -54,7 +54,7 @@ def conformance(tests_of_the_bus):
 
 
 # Those that need another server, or are started by another test.
-APART = ("accounts_of_", "call_to_a_stopped_server_", "each_count_changes_", "process_that_holds_")
+APART = ("accounts_of_", "call_to_a_stopped_server_", "each_record_update_", "process_that_holds_")
 ON_ANY_SERVER = [word for name in APART for word in ("--skip", name)]
 
 
@@ -84,7 +84,7 @@ def test_record_changes_are_neither_lost_nor_repeated_when_the_leader_is_killed(
     cluster = Cluster(program)
     try:
         cluster.start()
-        test = subprocess.Popen([tests_of_the_bus, "--exact", "--ignored", "--nocapture", "each_count_changes_the_record_exactly_once_although_a_leader_is_killed"],
+        test = subprocess.Popen([tests_of_the_bus, "--exact", "--ignored", "--nocapture", "each_record_update_is_stored_exactly_once_although_a_stream_leader_is_killed"],
                                 env={**os.environ, "CODEBOX_NATS_COUNT": cluster.url, "CODEBOX_NATS_REPLICAS": "3"},
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         line = next(line for line in test.stdout if line.startswith("counts "))

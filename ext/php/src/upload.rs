@@ -1,7 +1,7 @@
-//! Bundles from contents that a browser uploaded: reads the request and opens the baseline.
+//! Makes bundles from files that a browser uploaded.
 //!
-//! The baseline is opened with the caller's rights; the bundle belongs to the owner of the state
-//! directory.
+//! The PHP process opens the baseline, the code of the site that the browser session started from, with
+//! its own rights. The bundle is written as the owner of the state directory.
 
 use crate::clock::now;
 use crate::fields::Fields;

@@ -69,7 +69,7 @@ pub enum ApplyError {
         "the interrupted change {id} was put back, except in {}: the directory is missing, or another one is at its path", .targets.join(", ")
     )]
     Lost {
-        /// Id of the apply or undo.
+        /// Id of the applied or undone change.
         id: String,
         /// Host paths of the missing directories.
         targets: Vec<String>,
@@ -103,13 +103,13 @@ pub enum ApplyError {
     /// All files of this apply were undone before.
     #[error("the change {id} was undone already; choose another one")]
     Undone {
-        /// Id of the apply.
+        /// Id of the applied change.
         id: String,
     },
     /// A journal is damaged, or it belongs to another user, so it cannot be trusted.
     #[error("the record of the applied change {id} cannot be used: {why}")]
     Journal {
-        /// Id of the apply or undo whose journal cannot be used.
+        /// Id of the applied or undone change whose journal cannot be used.
         id: String,
         /// What is wrong with the journal.
         why: &'static str,

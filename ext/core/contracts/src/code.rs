@@ -463,7 +463,8 @@ codes! {
     ApplyOwnChange = "wp_codebox_apply_own_change", Denied, 403, 126;
     /// No plugin of the host site handles the filter that applies approved changes.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
-    /// The host plugin returned an invalid apply result.
+    /// The plugin that applies or stages approved changes threw an exception, or returned a result of the
+    /// wrong form.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
     /// A connector request names no connector or no operation, or is too large.
     BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;

@@ -102,7 +102,7 @@ pub const ROUTE_DECISION: &str = "wp-codebox/route-decision/v1";
 pub const METER_PRICES: &str = "wp-codebox/meter-prices/v1";
 /// Price of one sandbox for a duration.
 pub const METER_QUOTE: &str = "wp-codebox/meter-quote/v1";
-/// What a sandbox used.
+/// Resources that one sandbox used from its creation to its end.
 pub const METER_USAGE: &str = "wp-codebox/meter-usage/v1";
 /// One entry of the ledger of credits.
 pub const LEDGER_ENTRY: &str = "wp-codebox/ledger-entry/v1";

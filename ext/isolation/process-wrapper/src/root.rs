@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Reason why a root cannot be made.
+/// Reason why the root directory of a gVisor sandbox cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
     /// A file could not be copied.

@@ -951,7 +951,7 @@ fn call_to_a_stopped_server_fails_within_the_time_limit_and_succeeds_when_the_se
 /// While this test counts, the parent kills the leader of the records, then writes a line to stdin.
 #[test]
 #[ignore = "a process that tests/cluster starts, because it kills a server"]
-fn each_count_changes_the_record_exactly_once_although_a_leader_is_killed() {
+fn each_record_update_is_stored_exactly_once_although_a_stream_leader_is_killed() {
     let url = std::env::var("CODEBOX_NATS_COUNT").unwrap();
     let world = world_with(&url, limits());
     let (bus, mut record) = (&world.bus, world.record(1));

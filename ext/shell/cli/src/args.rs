@@ -38,19 +38,19 @@ Runs coding agents in disposable, kernel-isolated WordPress sandboxes
 Usage: wp-codebox 'GOAL' [OPTIONS of run]  in a plugin's or theme's directory
        wp-codebox COMMAND [ARGUMENTS]
 
-Start here   run    Run one command or agent in a fresh sandbox
+Start here   run    Run an agent or another program in a new sandbox
              diff   Print the change of a run as a patch
              apply  Apply the change of a run to the files of this directory
              undo   Undo an applied change
              again  Run again with comments on the last change
              log    List the runs of this directory, newest first
-Look inside  up, shell, wp, php, exec
+Look inside  up, shell, wp, php
 Check        test, phpunit
 Automate     recipe, recipe-run, bench, episode
-Sandboxes    sandbox, boot, profile, sync
-Inspect      runs, artifacts, commands, schema
-Set up       doctor, config, agents, tools, wordpress, users, keys, gc,
-             recover, completion, man, version
+Kept running sandbox, boot, exec, sync, profile
+Results      runs, artifacts, recover, gc
+Reference    commands, tools, agents, schema, man, version
+Set up       doctor, config, wordpress, users, keys, completion
 Many hosts   serve, token, node, cluster, ledger
 
 Example: wp-codebox 'Fix the failing test' --agent codex --model NAME

@@ -475,7 +475,7 @@ mod tests {
 
     /// A worker does the task: the built-in agent, an agent command or a command.
     #[test]
-    fn model_flags_without_a_goal_with_another_worker_or_with_invalid_values_are_refused() {
+    fn model_flags_are_refused_without_a_goal_with_an_agent_command_and_with_invalid_values() {
         let goal = ["--goal", "Fix it"];
         let (code, _) = why(&[]);
         assert_eq!(code, ErrorCode::TaskMissing);

@@ -40,7 +40,8 @@ fn block(root: &Path) -> Result<String, TaskError> {
     }
 }
 
-/// Returns the table rows, and the number of attacks for each axis (kind of isolation).
+/// Returns the number of attacks, in total and for each axis (kind of isolation), and a Markdown table
+/// with one row for each attack.
 fn table(vectors: &str) -> Result<String, String> {
     let all: Vec<Value> = serde_json::from_str(vectors).map_err(|error| error.to_string())?;
     let mut axes: BTreeMap<&str, usize> = BTreeMap::new();

@@ -40,6 +40,19 @@ const RIGHTS: &[Right] = &[
         signs: &["env::var", "env::vars", "env::home_dir", "getenv("],
     },
     Right {
+        what: "start processes",
+        holders: &[
+            "launcher",
+            "backend-native",
+            "process-wrapper",
+            "supervisor",
+            "cli",
+            "php",
+            "xtask",
+        ],
+        signs: &["Command::new(", "posix_spawn", "libc::fork", "libc::exec"],
+    },
+    Right {
         what: "make namespace, mount, Landlock or seccomp calls",
         holders: &["launcher"],
         signs: &[

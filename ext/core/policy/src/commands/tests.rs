@@ -115,8 +115,8 @@ fn public_samples(name: &str, format: &str) -> Vec<String> {
     samples.iter().map(|s| (*s).to_owned()).collect()
 }
 
-/// The public command list is `tests/conformance/public/commands.json`. Site commands are those of
-/// the groups state, discovery, observation and fuzz.
+/// A site command is a command of the group state, discovery, observation or fuzz. The public command
+/// list is `tests/conformance/public/commands.json`.
 #[test]
 fn site_commands_accept_sample_values_of_each_argument_in_the_public_command_list() {
     let public: serde_json::Value = serde_json::from_str(include_str!(

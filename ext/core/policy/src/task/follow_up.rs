@@ -232,7 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn follow_up_is_refused_without_a_goal_or_with_a_snapshot_or_with_context_follow_up() {
+    fn follow_up_of_is_refused_without_a_goal_with_a_snapshot_and_with_the_context_member_follow_up()
+     {
         let of = json!({"artifact_id": "1f3a"});
         let hold = json!({"hold": {"ttl_ms": 1000}});
         let task = json!({"goal": "g", "follow_up_of": of});

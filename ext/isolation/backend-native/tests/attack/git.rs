@@ -17,8 +17,8 @@ use std::sync::OnceLock;
 /// user of the guests may be unable to open its directory.
 static RUNNER: OnceLock<File> = OnceLock::new();
 
-/// Opens the program `wp-codebox`: the path given in `CODEBOX`, or one built by cargo for this
-/// profile.
+/// Opens the program `wp-codebox` and stores its file descriptor in [`RUNNER`]: the program that
+/// `CODEBOX` names, else one that this function builds with cargo.
 pub fn hold_runner() {
     let path = std::env::var_os("CODEBOX").map_or_else(built_runner, PathBuf::from);
     RUNNER.get_or_init(|| File::open(path).unwrap());

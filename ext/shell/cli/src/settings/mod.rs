@@ -41,9 +41,9 @@ const HEADING: &str = "Places on this host";
 /// Host paths that several subcommands share.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PathArgs {
-    /// State directory with templates, runs, bundles and keys; owned by one user other than root.
-    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox/USER if `wp-codebox users` made it,
-    /// else ~/.local/state/wp-codebox; root: /var/lib/wp-codebox/wp-codebox]
+    /// State directory with templates, runs, bundles and keys; its owner is one user, never root.
+    /// [default: $WP_CODEBOX_STATE_DIR, else for root /var/lib/wp-codebox/wp-codebox, for a user of
+    /// `wp-codebox users` /var/lib/wp-codebox/USER, for other users ~/.local/state/wp-codebox]
     #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
     /// State directory, which commands that start a sandbox create if it is missing.
@@ -68,8 +68,8 @@ pub struct PathArgs {
     /// /usr/libexec/wp-codebox-launch]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub launcher: Option<PathBuf>,
-    /// Cgroup directory for the cgroups of runs, delegated to the owner of the state directory.
-    /// [default: $WP_CODEBOX_CGROUP, else below the runner's own cgroup]
+    /// Cgroup below which each run gets a cgroup; the owner of the state directory must be allowed to
+    /// write it. [default: $WP_CODEBOX_CGROUP, else the cgroup of the supervisor process]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub cgroup: Option<PathBuf>,
     /// Kernel user of guests: `own`, a separate uid that no other process of this host has (needs

@@ -66,8 +66,8 @@ pub(super) enum FetchError {
     /// The response is larger than allowed.
     #[error("the download of {url} was stopped after {most} bytes, the maximum")]
     TooLarge { url: String, most: u64 },
-    /// The response does not have the format that its URL promises.
-    #[error("the answer of {url} is not usable: {reason}")]
+    /// The response does not have the format that is expected at this URL.
+    #[error("the response of {url} cannot be used: {reason}")]
     Malformed { url: String, reason: String },
     /// The digest of the archive is not the published or pinned one.
     #[error("{url} does not match its {kind} {expected}; the download is damaged or was changed")]

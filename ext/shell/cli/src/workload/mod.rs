@@ -90,8 +90,8 @@ fn run(
     Ok(Told::ran(workload, &result?, exported.as_deref()))
 }
 
-/// Returns the settings with a WordPress for the workload. A version that the host lacks is an
-/// issue of the workload and no error of the settings.
+/// Resolves the settings. If this host has no usable WordPress core, installs the latest release. A
+/// version that the workload names and the host lacks is no error here: `validate` reports it.
 fn settings(
     output: Output,
     args: &WorkloadArgs,

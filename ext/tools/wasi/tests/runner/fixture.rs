@@ -16,7 +16,7 @@ pub struct Tool {
     pub module: Vec<u8>,
 }
 
-/// How a call ended.
+/// Exit status and output of one call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     pub status: i32,
