@@ -5,6 +5,7 @@
 mod golden;
 
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -54,8 +55,28 @@ fn commands() -> Vec<String> {
         .collect()
 }
 
+/// Returns a help text in which each option that an earlier text describes in the same words has its
+/// first line only.
+fn shortened(help: &str, described: &mut BTreeSet<String>) -> String {
+    let mut short = String::new();
+    let mut lines = help.lines().peekable();
+    while let Some(first) = lines.next() {
+        let mut option = vec![first];
+        while let Some(line) = lines.next_if(|line| line.starts_with("          ")) {
+            option.push(line);
+        }
+        let is_option = first.trim_start().starts_with('-') && option.len() > 1;
+        if is_option && !described.insert(option.join("\n")) {
+            writeln!(short, "{first}  (as above)").unwrap();
+        } else {
+            writeln!(short, "{}", option.join("\n")).unwrap();
+        }
+    }
+    short
+}
+
 /// Appends the help texts of a command and its subcommands, and their errors for an unknown flag.
-fn walk(words: &[&str], all: &mut String) {
+fn walk(words: &[&str], described: &mut BTreeSet<String>, all: &mut String) {
     let help = run(&[words, &["--help"]].concat());
     let shown = text(&help.stdout);
     writeln!(
@@ -64,6 +85,7 @@ fn walk(words: &[&str], all: &mut String) {
         words.join(" "),
         help.status.code(),
         text(&help.stderr),
+        shown = shortened(shown, described),
     )
     .unwrap();
     if !matches!(words, [word] if PASS_ON.contains(word)) {
@@ -80,7 +102,7 @@ fn walk(words: &[&str], all: &mut String) {
     let by_name = run(&[&["help"], words].concat());
     assert_eq!(shown, text(&by_name.stdout));
     for name in listed(shown) {
-        walk(&[words, &[name]].concat(), all);
+        walk(&[words, &[name]].concat(), described, all);
     }
 }
 
@@ -120,11 +142,12 @@ fn ability_schemas_equal_the_recorded_sha256_list() {
 #[test]
 fn help_and_exit_status_of_commands_equal_the_recorded_files() {
     let mut all = String::new();
-    walk(&[], &mut all);
+    let mut described = BTreeSet::new();
+    walk(&[], &mut described, &mut all);
     let commands = commands();
     assert!(commands.len() > 40, "{commands:?}");
     for name in commands.iter().map(String::as_str).chain(HIDDEN) {
-        walk(&[name], &mut all);
+        walk(&[name], &mut described, &mut all);
     }
     golden::compare("help.txt", &all);
 }

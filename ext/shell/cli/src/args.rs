@@ -119,7 +119,7 @@ pub(crate) struct Cli<M: MoreCommands> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command<M: MoreCommands> {
-    /// Run one command or agent in a fresh sandbox and write its bundle.
+    /// Run an agent or another program in a new sandbox and write its bundle.
     Run(Box<RunArgs>),
     /// Run again with comments on the last change of this directory.
     Again(Box<daily::AgainArgs>),
