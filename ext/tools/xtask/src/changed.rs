@@ -28,14 +28,7 @@ pub fn read(root: &Path) -> Result<Changes, TaskError> {
         "--no-renames",
     ];
     let changed = commands::required(root, "git", &status)?;
-    let cargo = commands::cargo();
-    let metadata = ["metadata", "--no-deps", "--format-version", "1"];
-    let metadata = commands::required(root, &cargo, &metadata)?;
-    let metadata: Value =
-        serde_json::from_slice(&metadata).map_err(|source| TaskError::Answer {
-            program: cargo,
-            source,
-        })?;
+    let metadata = commands::metadata(root)?;
     let paths = paths(&String::from_utf8_lossy(&changed));
     Ok(Changes {
         packages: packages(&paths, &metadata),

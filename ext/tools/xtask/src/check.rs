@@ -97,7 +97,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
             "run: cargo fmt --manifest-path ext/tools/wasi/Cargo.toml",
         )?,
     );
-    section("dependency rule", dependencies::check(root)?);
+    section("dependency rule", collected(dependencies::check(root))?);
     section("source rules", source_rules::check(root)?);
     section("circles", structure::check(root)?);
     section("claims", claims::check(root)?);

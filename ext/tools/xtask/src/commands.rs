@@ -1,6 +1,7 @@
 //! Runs external tools: cargo, php, phpcs and the test scripts.
 
 use crate::findings::TaskError;
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -74,6 +75,14 @@ fn command(root: &Path, program: &str, arguments: &[&str]) -> Command {
         }
     }
     command
+}
+
+/// Returns what cargo says about the packages of the workspace.
+pub fn metadata(root: &Path) -> Result<Value, TaskError> {
+    let program = cargo();
+    let words = ["metadata", "--no-deps", "--format-version", "1"];
+    let answer = required(root, &program, &words)?;
+    serde_json::from_slice(&answer).map_err(|source| TaskError::Answer { program, source })
 }
 
 /// Returns the cargo that runs this task.

@@ -56,26 +56,11 @@ const NOT_IN_PHP: &[&str] = &["tokio", "hyper", "reqwest"];
 
 /// Reads `cargo metadata` and `cargo tree` and returns every violation.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
-    let program = commands::cargo();
-    let answer = commands::quiet(
-        root,
-        &program,
-        &["metadata", "--no-deps", "--format-version", "1"],
-    )?;
-    if !answer.success {
-        return Ok(vec![format!(
-            "cargo metadata failed: {}",
-            answer.said.trim()
-        )]);
-    }
-    let metadata: Value =
-        serde_json::from_slice(&answer.stdout).map_err(|source| TaskError::Answer {
-            program: program.clone(),
-            source,
-        })?;
+    let metadata = commands::metadata(root)?;
     let mut findings = judge(&metadata);
     let tree = ["tree", "--package", "wp-codebox-ext", "--edges", "normal"];
-    let answer = commands::quiet(root, &program, &[&tree[..], &["--prefix", "none"]].concat())?;
+    let cargo = commands::cargo();
+    let answer = commands::quiet(root, &cargo, &[&tree[..], &["--prefix", "none"]].concat())?;
     match answer.success {
         true => findings.extend(judge_extension(&String::from_utf8_lossy(&answer.stdout))),
         false => findings.push(format!("cargo tree failed: {}", answer.said.trim())),
