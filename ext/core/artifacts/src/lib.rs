@@ -73,7 +73,7 @@ pub use episode::{
 pub use json::{JsText, Json, JsonError};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
-    listed_name, needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch,
+    needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch, terminal_name,
     unquote_name,
 };
 pub use php_syntax::{InvalidPhp, PHP_SYNTAX_FILE, PHP_SYNTAX_KIND, PHP_SYNTAX_SCHEMA, PhpSyntax};

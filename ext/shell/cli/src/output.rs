@@ -1,7 +1,8 @@
 //! The only writer to standard output and standard error: JSON and data on standard output, messages
 //! on standard error. `clippy.toml` forbids the streams and print macros elsewhere.
 //!
-//! Any text may come from a guest, so this module removes or escapes [hidden](is_hidden) characters,
+//! Any text may come from a guest, so this module removes or escapes
+//! [hidden](wp_codebox_contracts::terminal_text::is_hidden) characters,
 //! whatever the colours:
 //!
 //! | written by | terminal | pipe or file |
@@ -19,8 +20,8 @@ use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
-use wp_codebox_artifacts::{listed_name, unquote_name};
-use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json, plain_paragraph};
+pub(crate) use wp_codebox_artifacts::terminal_name as name;
+use wp_codebox_contracts::terminal_text::{plain, plain_json, plain_paragraph};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// State of this process's standard output: [`WHOLE`], [`LEFT`] or [`LOST`].
@@ -97,18 +98,6 @@ impl AgentOutput {
             Self::Raw => None,
         }
     }
-}
-
-/// Formats a file name for one line, also in pipes: quoted like git does if it contains invisible
-/// characters.
-pub(crate) fn name(path: &str) -> String {
-    // A guest path that is not UTF-8 is already quoted as a whole.
-    let quoted = path.starts_with("\"/")
-        && unquote_name(path.as_bytes()).is_some_and(|(_, taken)| taken == path.len());
-    if quoted {
-        return path.to_owned();
-    }
-    listed_name(path, is_hidden)
 }
 
 /// Returns a writer for JSON that is written in chunks; applies [`plain_json`].

@@ -19,6 +19,6 @@ pub use filter::{FilterError, filter_patch, split_patch};
 pub(crate) use filter::{NamedBy, filter_by};
 pub use parse::{Block, PatchError, parse_patch};
 pub(crate) use quote::{SHOWN_BYTES, shown_name};
-pub use quote::{listed_name, needs_quoting, quote_name, unquote_name};
+pub use quote::{needs_quoting, quote_name, terminal_name, unquote_name};
 pub use rename::{Rename, find_renames};
 pub use render::{FileStats, RenderedPatch, render_mount_patch};

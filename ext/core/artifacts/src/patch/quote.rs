@@ -3,6 +3,8 @@
 //! A name is quoted if it contains a control character, `"`, `\` or a byte above 0x7e. Such
 //! bytes are written as escapes, so a quoted name is ASCII.
 
+use wp_codebox_contracts::terminal_text::is_hidden;
+
 /// Returns whether git would quote this name.
 #[must_use]
 pub fn needs_quoting(name: &[u8]) -> bool {
@@ -23,8 +25,7 @@ pub fn quote_name(name: &[u8]) -> String {
 /// Returns a name for one line of a list. The name is quoted like in git if it contains a hidden
 /// character, a quote or a backslash, so that each row is one name and different names never look
 /// alike. Visible characters beyond ASCII are not escaped. [`unquote_name`] parses the result.
-#[must_use]
-pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
+fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
     let escaped = |c: char| matches!(c, '"' | '\\' | '\n' | '\t') || is_hidden(c);
     if !name.chars().any(&escaped) {
         return name.to_owned();
@@ -40,6 +41,19 @@ pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
     }
     out.push('"');
     out
+}
+
+/// Formats a file name for one line, also in pipes: quoted like git does if it contains invisible
+/// characters.
+#[must_use]
+pub fn terminal_name(path: &str) -> String {
+    // A guest path that is not UTF-8 is already quoted as a whole.
+    let quoted = path.starts_with("\"/")
+        && unquote_name(path.as_bytes()).is_some_and(|(_, taken)| taken == path.len());
+    if quoted {
+        return path.to_owned();
+    }
+    listed_name(path, is_hidden)
 }
 
 /// Maximum length in bytes up to which an error message shows a file name.
