@@ -1,6 +1,5 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
-use super::applying::TrustedKeyArgs;
 use super::artifacts::{
     BenchCompareArgs, BenchResultsArgs, BenchmarkArgs, BrowserMetricsArgs, DiscoverPartialArgs,
 };
@@ -21,6 +20,7 @@ use super::runs::{OneArgs, PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
 use super::settings::PathArgs;
 use super::sync::SyncArgs;
+use super::trusted_key_args::TrustedKeyArgs;
 use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! Commands that only processes of this product call. The help texts do not list them.
 
-use super::site_change;
 use crate::settings::{ProgramArgs, host_config};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -75,7 +74,7 @@ impl Internal {
     pub(super) fn run(self, placed: PlacedRuns<'_>) -> ExitCode {
         match self {
             Self::Detach { command } => wp_codebox_supervisor::spawn_detached(&command),
-            Self::ChangeSite => site_change::main(),
+            Self::ChangeSite => wp_codebox_changes::change_site(),
             Self::KeepCgroups {
                 uid,
                 gid,

@@ -46,6 +46,7 @@ const RIGHTS: &[Right] = &[
             "backend-native",
             "process-wrapper",
             "supervisor",
+            "changes",
             "cli",
             "php",
             "xtask",
@@ -84,8 +85,16 @@ const RIGHTS: &[Right] = &[
         what: "open network sockets",
         // The launcher opens sockets in its probes, inside an empty network namespace. The
         // supervisor receives connections into the guest as file descriptors. The command line
-        // downloads WordPress, without any guest.
-        holders: &["proxy", "agent", "supervisor", "launcher", "service", "cli"],
+        // downloads WordPress, without any guest. An apply requests pages of the changed site.
+        holders: &[
+            "proxy",
+            "agent",
+            "supervisor",
+            "launcher",
+            "service",
+            "changes",
+            "cli",
+        ],
         signs: &[
             "TcpStream",
             "TcpListener",

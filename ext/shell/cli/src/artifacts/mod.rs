@@ -11,7 +11,6 @@ pub(crate) use args::{
 };
 
 use super::Settings;
-use super::applying::browser_origin;
 use super::args::{ArtifactsCommand, BundleArgs, PreflightArgs, VerifyArgs};
 use super::bench;
 use super::bundle_directory::open;
@@ -24,6 +23,7 @@ use wp_codebox_artifacts::{
     Dir, HostKey, Preflight, PreflightRequest, SignatureCoverage, SignatureRule, SignatureStatus,
     TrustedKeys, VerifyOptions, preflight, verify_bundle,
 };
+use wp_codebox_changes::browser_origin;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
 pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {

@@ -1,10 +1,11 @@
 //! `wp-codebox again`: a follow-up run with comments on the last change of this directory.
 
-use super::args::{AgainArgs, OfRunArgs};
-use super::history::{History, Wanted};
+use super::args::AgainArgs;
+use super::history::open;
 use crate::output::Output;
 use crate::{project, run};
 use std::process::ExitCode;
+use wp_codebox_changes::Wanted;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::RecordedWork;
 
@@ -24,12 +25,9 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
             .hint("wp-codebox again --with 'what to change'"));
     }
-    let history = History::open(&run.store)?;
-    let of = OfRunArgs {
-        run: args.earlier.take().or(run.follow_up.follow_up.take()),
-        store: run.store.clone(),
-    };
-    let earlier = history.run(&of, Wanted::Bundle)?;
+    let (history, _) = open(&run.store)?;
+    let named = args.earlier.take().or(run.follow_up.follow_up.take());
+    let earlier = history.run(named.as_deref(), Wanted::Bundle)?.run;
     let view = history.view(&earlier)?;
     run.follow_up.follow_up = Some(earlier.run_id.to_string());
     if run.goal.is_none() {

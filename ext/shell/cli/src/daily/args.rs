@@ -1,9 +1,9 @@
 //! Arguments of the daily commands. The doc comments are the help texts.
 
 use crate::activation::ActivationArgs;
-use crate::applying::TrustedKeyArgs;
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::run_args::RunArgs;
+use crate::trusted_key_args::TrustedKeyArgs;
 use clap::Args;
 use std::path::PathBuf;
 

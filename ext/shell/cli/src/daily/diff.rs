@@ -1,12 +1,13 @@
 //! `wp-codebox diff`: prints the change of a run.
 
 use super::args::DiffArgs;
-use super::history::{History, Wanted, changed, member};
+use super::history::{change_of, open};
 use crate::output::{Colour, Output, name};
 use serde_json::json;
 use std::process::ExitCode;
-use wp_codebox_artifacts::{VerifyOptions, path_risks, verify_bundle};
-use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode, schema_id};
+use wp_codebox_artifacts::path_risks;
+use wp_codebox_changes::{changed, member};
+use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, schema_id};
 
 /// Prints the patch; with `--stat` one line per changed file instead; with `--json` a document that
 /// contains both.
@@ -18,20 +19,9 @@ pub(crate) fn diff(output: &Output, args: &DiffArgs) -> ExitCode {
 }
 
 fn show(output: Output, args: &DiffArgs) -> Result<(), ErrorBody> {
-    let history = History::open(&args.of.store)?;
-    let run = history.run(&args.of, Wanted::Change(output))?;
-    let bundle = history.bundle(&run)?;
-    let verification = verify_bundle(&bundle.directory, &VerifyOptions::default());
-    if !verification.valid {
-        let message = format!(
-            "the bundle of {} is damaged or was changed, so its change is not shown",
-            run.run_id
-        );
-        return Err(
-            ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
-                .hint("wp-codebox artifacts verify lists what is wrong; run the task again"),
-        );
-    }
+    let (history, _) = open(&args.of.store)?;
+    let run = change_of(output, &history, &args.of)?;
+    let bundle = history.verified_bundle(&run)?;
     let files = changed(&bundle)?;
     let patch = member(&bundle, "files/patch.diff")?;
     if output.is_json() {

@@ -1,7 +1,7 @@
 //! `wp-codebox shell`, `wp` and `php`: a program in a sandbox with the project of this directory.
 
 use super::args::{Program, ProgramArgs, ShellArgs};
-use super::history::{History, PURPOSE};
+use super::history::open;
 use crate::activation::{self, Activate, ActivationArgs};
 use crate::exec::{self, Ended, ExecArgs, Printing};
 use crate::guest_args::{GuestArgs, StoreArgs};
@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use wp_codebox_changes::PURPOSE;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
 use wp_codebox_runtime::{CheckRecord, StateDir, find};
 
@@ -240,7 +241,7 @@ fn here_below<'a>(mounts: impl Iterator<Item = (&'a str, &'a Path)>) -> Option<S
 /// Returns the run id and the mounted directories of the running site that `wp-codebox up` started
 /// for this directory. Ignores errors of the state directory: starting a new sandbox reports them.
 fn running_site(store: &StoreArgs) -> Option<(String, BTreeMap<String, PathBuf>)> {
-    let history = History::open(store).ok()?;
+    let (history, _) = open(store).ok()?;
     let runs = history.runs(50).ok()?;
     let (key, value) = PURPOSE;
     let site = runs.rows.iter().find(|(_, record, status)| {

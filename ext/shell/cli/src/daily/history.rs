@@ -1,4 +1,5 @@
-//! Runs of the current directory and their bundles.
+//! The history of the current directory, as the settings name its state directory, and messages about
+//! its runs.
 
 use super::args::OfRunArgs;
 use crate::guest_args::StoreArgs;
@@ -6,197 +7,48 @@ use crate::output::Output;
 use crate::project;
 use crate::settings::{Settings, prepare_state};
 use std::path::PathBuf;
-use wp_codebox_artifacts::{Dir, Store, StoredBundle, read_changed_files};
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, Outcome, RunView, SiteId};
-use wp_codebox_runtime::{
-    DirectoryRun, FoundRun, RecordedWork, RunPage, RunRecord, StateDir, find, runs_of_directory,
-    view,
-};
+use wp_codebox_changes::{Choice, History, Wanted};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// Key and value in the provenance of a run that `wp-codebox up` started.
-pub(super) const PURPOSE: (&str, &str) = ("purpose", "site of a directory");
-/// Maximum number of a directory's latest runs among which a bundle is searched.
-const MOST: usize = 200;
-
-/// The state directory and the site that a daily command reads. The process does not switch to the
-/// owner of the state directory for good, because an apply writes files as the calling user.
-#[derive(Debug)]
-pub(super) struct History {
-    pub state: StateDir,
-    pub site: SiteId,
-    pub settings: Settings,
+/// Opens the state directory from the settings; creates the default one if it is missing.
+pub(super) fn open(store: &StoreArgs) -> Result<(History, Settings), ErrorBody> {
+    let settings = Settings::resolve(&store.paths)?;
+    prepare_state(&settings)?;
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let site = SiteId::new(&store.site)
+        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?;
+    let history = History {
+        state,
+        site,
+        directory,
+    };
+    Ok((history, settings))
 }
 
-impl History {
-    /// Opens the state directory from the settings; creates the default one if it is missing.
-    pub(super) fn open(store: &StoreArgs) -> Result<Self, ErrorBody> {
-        let settings = Settings::resolve(&store.paths)?;
-        prepare_state(&settings)?;
-        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        let site = SiteId::new(&store.site)
-            .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?;
-        Ok(Self {
-            state,
-            site,
-            settings,
-        })
+/// Returns the run with the change that a command uses. A message names it unless the arguments do.
+pub(super) fn change_of(
+    output: Output,
+    history: &History,
+    args: &OfRunArgs,
+) -> Result<FoundRun, ErrorBody> {
+    let chosen = history.run(args.run.as_deref(), Wanted::Change)?;
+    if let Some(choice) = &chosen.choice {
+        note_choice(output, &chosen.run, choice);
     }
-
-    /// Returns the runs that mounted the project around the current directory, newest first.
-    pub(super) fn runs(&self, most: usize) -> Result<RunPage<DirectoryRun>, ErrorBody> {
-        let sites = std::slice::from_ref(&self.site);
-        let directory = directory()?;
-        let runs = || runs_of_directory(&self.state, sites, &directory, most);
-        let runs = self.state.as_owner(runs).map_err(|e| e.body())?;
-        runs.map_err(|e| e.body())
-    }
-
-    /// Returns the run that the arguments name, else the last run of this directory that `wanted`
-    /// accepts. Runs of `up`, `shell`, `wp`, `php` and `test` count only if they changed files and
-    /// no other run is accepted: users start them to look at an earlier change. If no run is
-    /// accepted at all, returns the last run with a bundle that is not one of these.
-    pub(super) fn run(&self, args: &OfRunArgs, wanted: Wanted) -> Result<FoundRun, ErrorBody> {
-        if let Some(reference) = &args.run {
-            let sites = std::slice::from_ref(&self.site);
-            let found = || find(&self.state, sites, reference);
-            let found = self.state.as_owner(found).map_err(|e| e.body())?;
-            return found.map_err(|e| e.body()).or_else(|error| {
-                let is_unknown = error.code == ErrorCode::RunNotFound;
-                let kept = is_unknown.then(|| self.kept(reference)).flatten();
-                kept.ok_or(error)
-            });
-        }
-        let RunPage {
-            rows: mut runs,
-            unreadable,
-            ..
-        } = self.runs(MOST)?;
-        // An unreadable run may be the last run of this directory.
-        if let Some(error) = unreadable.into_iter().next() {
-            return Err(error.hint("name the run that you mean: `wp-codebox log` lists the readable runs of this directory"));
-        }
-        runs.retain(|(_, record, _)| record.bundle_id.is_some());
-        let looks = |record: &RunRecord| record.provenance.contains_key(PURPOSE.0);
-        let (others, tasks): (Vec<_>, Vec<_>) =
-            runs.iter().partition(|(_, record, _)| looks(record));
-        let changed = |(run, record, _): &DirectoryRun| self.changed_files(run, record);
-        let place = match wanted {
-            Wanted::Bundle => (!tasks.is_empty()).then_some(0),
-            // Do not search past a task that ended well without a change: the user may have undone
-            // the earlier changes before it.
-            Wanted::Change(_) => tasks
-                .iter()
-                .position(|run| changed(run) || run.1.outcome == Some(Outcome::NoOp)),
-        };
-        let other = || others.iter().find(|run| changed(run));
-        let found = match place {
-            Some(place) => tasks.get(place),
-            None => other(),
-        };
-        match found.or(tasks.first()) {
-            Some((run, record, _)) => {
-                if let (Wanted::Change(output), Some(_)) = (wanted, found) {
-                    note_choice(output, run, record, place.unwrap_or_default());
-                }
-                Ok(run.clone())
-            }
-            None => Err(ErrorBody::new(
-                ErrorCode::RunNotFound,
-                "no run of this directory has a change yet",
-            )
-            .hint(
-                "start one with `wp-codebox \"what to do\"`, or name a run: `wp-codebox runs list`",
-            )),
-        }
-    }
-
-    /// Finds a bundle that no run of this host wrote, e.g. one with contents from a browser.
-    /// Returns it like a run whose directory does not exist.
-    fn kept(&self, reference: &str) -> Option<FoundRun> {
-        let root = Dir::open(self.state.path()).ok()?;
-        let bundle = Store::open(&root, &self.site)
-            .ok()?
-            .resolve(reference)
-            .ok()?;
-        let run_id = bundle.row.run_id;
-        let runs = self.state.path().join("sites").join(self.site.as_str());
-        Some(FoundRun {
-            site: self.site.clone(),
-            path: runs.join("runs").join(run_id.as_str()),
-            run_id,
-        })
-    }
-
-    /// Returns whether the bundle of a run changes files. The summary of the run counts them; the
-    /// record of a run whose supervisor died has no count, so its bundle is read.
-    fn changed_files(&self, run: &FoundRun, record: &RunRecord) -> bool {
-        let summary = record.summary_detail.as_ref();
-        match summary.and_then(|summary| summary.args.changes) {
-            Some(changes) => changes.total() > 0,
-            None => {
-                let bundle = self.bundle(run).ok();
-                let files = bundle.and_then(|bundle| changed(&bundle).ok());
-                files.is_some_and(|files| !files.is_empty())
-            }
-        }
-    }
-
-    /// Returns the bundle of a run.
-    pub(super) fn bundle(&self, run: &FoundRun) -> Result<StoredBundle, ErrorBody> {
-        let root = Dir::open(self.state.path());
-        let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-        let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
-        store.resolve(run.run_id.as_str()).map_err(|e| e.body())
-    }
-
-    /// Returns the record of a run. If the supervisor of the run died, first writes the final
-    /// record, so that it contains the bundle.
-    pub(super) fn view(&self, run: &FoundRun) -> Result<RunView, ErrorBody> {
-        let settled = self.state.as_owner(|| view(&self.state, run));
-        settled.map_err(|e| e.body())?.map_err(|e| e.body())
-    }
-
-    /// Returns directories, agent and checks of a run from its record; `None` if it has no record.
-    pub(super) fn work(&self, run: &FoundRun) -> Result<Option<RecordedWork>, ErrorBody> {
-        let work = self.state.as_owner(|| run.work());
-        work.map_err(|e| e.body())?.map_err(|e| e.body())
-    }
-
-    /// Returns the host directories that a run mounted, by guest path.
-    pub(super) fn directories(
-        &self,
-        run: &FoundRun,
-    ) -> Result<std::collections::BTreeMap<String, PathBuf>, ErrorBody> {
-        match self.view(run) {
-            // A bundle without a run of this host: the caller names the directory.
-            Err(error) if error.code == ErrorCode::RunNotFound => return Ok(Default::default()),
-            viewed => viewed?,
-        };
-        let work = self.work(run)?;
-        Ok(work.map(|work| work.directories).unwrap_or_default())
-    }
-}
-
-/// Which run counts as the last one of a directory.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Wanted {
-    /// A run with a bundle.
-    Bundle,
-    /// A run with a bundle that changes files, or that ended well without a change. A message on this
-    /// output names the run.
-    Change(Output),
+    Ok(chosen.run)
 }
 
 /// Prints which run was chosen, and how many later runs failed without a change.
-fn note_choice(output: Output, run: &FoundRun, record: &RunRecord, skipped: usize) {
-    let later = match skipped {
+fn note_choice(output: Output, run: &FoundRun, choice: &Choice) {
+    let later = match choice.skipped {
         0 => String::new(),
         1 => "; one later run failed without a change".to_owned(),
         count => format!("; {count} later runs failed without a change"),
     };
-    let summary = record.summary.as_deref().unwrap_or_default();
+    let summary = choice.summary.as_deref().unwrap_or_default();
     let summary = format!("{summary}{later}");
-    note_change(output, run, &record.created_at, Some(&summary));
+    note_change(output, run, &choice.created_at, Some(&summary));
 }
 
 /// Prints whose change a command uses and how that run ended.
@@ -207,7 +59,7 @@ pub(super) fn note_change(output: Output, run: &FoundRun, date: &str, summary: O
 
 /// Returns the real path of the project that contains the current directory. Without a project,
 /// returns the real path of the current directory itself.
-pub(super) fn directory() -> Result<PathBuf, ErrorBody> {
+fn directory() -> Result<PathBuf, ErrorBody> {
     match project::here() {
         Ok(project) => Ok(project.root),
         Err(_) => {
@@ -229,24 +81,4 @@ pub(crate) fn next_steps(output: Output, run_id: &str) {
     output.note(&format!(
         "      wp-codebox again {short} --with 'what should be different'"
     ));
-}
-
-/// Returns the entries of `files/changed-files.json`.
-pub(super) fn changed(bundle: &StoredBundle) -> Result<Vec<ChangedFile>, ErrorBody> {
-    let bytes = member(bundle, "files/changed-files.json")?;
-    let document = read_changed_files(&bytes);
-    Ok(document
-        .map_err(|e| ErrorBody::new(e.code(), e.to_string()))?
-        .files)
-}
-
-/// Returns the content of a file of a bundle.
-pub(super) fn member(bundle: &StoredBundle, path: &str) -> Result<Vec<u8>, ErrorBody> {
-    bundle.bytes(path).ok_or_else(|| {
-        let message = format!(
-            "{path} of the bundle of {} cannot be read",
-            bundle.row.run_id
-        );
-        ErrorBody::new(ErrorCode::ArtifactVerificationFailed, message)
-    })
 }

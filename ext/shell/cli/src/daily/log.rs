@@ -2,7 +2,7 @@
 
 use super::apply::journal;
 use super::args::LogArgs;
-use super::history::History;
+use super::history::open;
 use crate::columns::{Column, table, terminal};
 use crate::output::Output;
 use crate::runs::{exit_status, note_unreadable};
@@ -43,7 +43,7 @@ pub(crate) fn log(output: &Output, args: &LogArgs) -> ExitCode {
 }
 
 fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
-    let history = History::open(&args.store)?;
+    let (history, _) = open(&args.store)?;
     let page = history.runs(usize::from(args.limit))?;
     let (runs, mut status) = (page.rows, exit_status(&page.unreadable));
     let listed = journal(output, &history)?.list().map_err(|e| e.body())?;

@@ -1,12 +1,12 @@
 //! `wp-codebox up`: a WordPress with the project of this directory on an address of this host.
 
 use super::args::UpArgs;
-use super::history::PURPOSE;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::run;
 use crate::run_args::RunArgs;
 use std::process::ExitCode;
+use wp_codebox_changes::PURPOSE;
 
 /// Exit status of a cancelled run. Ctrl-C is the normal end of `up`, so `up` then exits with 0.
 const CANCELLED: u8 = 130;

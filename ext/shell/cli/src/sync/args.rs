@@ -80,6 +80,16 @@ pub(crate) enum OnConflict {
     Ours,
 }
 
+impl From<OnConflict> for wp_codebox_changes::OnConflict {
+    fn from(given: OnConflict) -> Self {
+        match given {
+            OnConflict::Fail => Self::Fail,
+            OnConflict::Theirs => Self::Theirs,
+            OnConflict::Ours => Self::Ours,
+        }
+    }
+}
+
 /// Arguments of `sync push`.
 #[derive(Debug, Args)]
 pub(crate) struct PushArgs {

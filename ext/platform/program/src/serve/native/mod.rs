@@ -16,10 +16,11 @@ use ready::SERVICE;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
+use wp_codebox_changes::file_content;
 use wp_codebox_cli::profile::{self, Loaded};
 use wp_codebox_cli::sandbox::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
 use wp_codebox_cli::settings::Settings;
-use wp_codebox_cli::{supervisor, sync};
+use wp_codebox_cli::supervisor;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, RunMode, SiteId, SyncIn, SyncOut,
 };
@@ -29,6 +30,7 @@ use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,
     Reachability, SandboxId, SandboxView,
 };
+use wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 /// Name of the only input that sandboxes of this machine accept: the version of WordPress.
 const WORDPRESS_INPUT: &str = "wordpress";
@@ -311,7 +313,7 @@ impl Extension for Native {
             everything: false,
         };
         let answer = self.ask(sandbox, SERVICE, LiveRequest::SyncOut(one))?;
-        match sync::content(&answer, path)? {
+        match file_content(&answer, path)? {
             Some(file) => Ok(file.bytes),
             None => Err(ErrorBody::new(
                 ErrorCode::ServiceNotFound,
@@ -328,10 +330,10 @@ impl Extension for Native {
         base_sha256: Option<&str>,
         actor: &Actor,
     ) -> Result<Value, ErrorBody> {
-        if content.is_some_and(|bytes| bytes.len() > sync::MOST) {
+        if content.is_some_and(|bytes| bytes.len() > SYNC_FILE_BYTES) {
             let message = format!(
                 "a file of this sandbox may have at most {} KiB in one request; send a longer one as the standard input of a program",
-                sync::MOST / 1024
+                SYNC_FILE_BYTES / 1024
             );
             return Err(ErrorBody::new(ErrorCode::ServiceRequestTooLarge, message));
         }

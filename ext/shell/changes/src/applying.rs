@@ -2,7 +2,6 @@
 //! check by the configured PHP. Trusts signatures of this host's key and of keys that are named.
 
 use crate::syntax;
-use clap::Args;
 use serde_json::json;
 use std::path::Path;
 use wp_codebox_apply::{
@@ -78,20 +77,6 @@ pub(crate) fn journal(site: &Path) -> Result<(Journal, Vec<ErrorBody>), ErrorBod
     Ok((journal, errors.map(|error| error.body()).collect()))
 }
 
-/// Keys of other hosts whose signatures are trusted.
-#[derive(Debug, Args)]
-pub(crate) struct TrustedKeyArgs {
-    /// Id of another host's signing key whose bundles are trusted; may be repeated. `artifacts verify`
-    /// prints the id of a key that is not trusted.
-    #[arg(long = "trusted-key", value_name = "ID", value_parser = key_id)]
-    pub keys: Vec<Sha256Hex>,
-}
-
-/// Parses the id of a signing key.
-fn key_id(text: &str) -> Result<Sha256Hex, &'static str> {
-    Sha256Hex::new(text).map_err(|_| "the id of a signing key has 64 lowercase hex digits")
-}
-
 /// Returns the keys of this host and the `known` keys of other hosts as the trusted ones.
 pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<TrustedKeys, ErrorBody> {
     let state = Dir::open(state);
@@ -102,7 +87,7 @@ pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<Truste
 
 /// Returns the rule for bundles that were made in a browser: refused unless the approver confirmed
 /// that this host did not see the code run.
-pub(crate) const fn browser_origin(is_confirmed: bool) -> BrowserOriginRule {
+pub const fn browser_origin(is_confirmed: bool) -> BrowserOriginRule {
     match is_confirmed {
         true => BrowserOriginRule::Confirmed,
         false => BrowserOriginRule::Refuse,

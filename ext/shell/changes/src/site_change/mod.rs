@@ -24,7 +24,7 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::{StateDir, now_rfc3339};
 
 /// Reads a request from the frame socket on descriptor 3, carries it out and answers.
-pub(crate) fn main() -> ExitCode {
+pub fn change_site() -> ExitCode {
     // A new session: signals for the caller's process group do not reach this process.
     let _ = rustix::process::setsid();
     let Ok(mut caller) = Caller::inherited() else {

@@ -32,7 +32,7 @@ pub(super) struct Sides {
 /// What a sync must do with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// Only the local file changed: it is copied into the sandbox, or deleted there.
     Push,
     /// Only the file in the sandbox changed: it is copied to the local directory, or deleted there.
