@@ -13,8 +13,6 @@ pub(crate) use args::{
 use super::Settings;
 use super::args::{ArtifactsCommand, BundleArgs, PreflightArgs, VerifyArgs};
 use super::bench;
-use super::bundle_directory::open;
-use super::evidence::Evidence;
 use super::output::{Output, name};
 use super::settings::PathArgs;
 use serde_json::{Value, json};
@@ -25,6 +23,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_changes::browser_origin;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_workloads::{Evidence, open_bundle};
 
 pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
     match command {
@@ -106,7 +105,7 @@ fn options(output: Output, of: &BundleArgs) -> Result<VerifyOptions, ErrorBody> 
 }
 
 fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
-    let (bundle, path) = open(&args.of.bundle)?;
+    let (bundle, path) = open_bundle(&args.of.bundle)?;
     let mut verification = verify_bundle(&bundle, &options(output, &args.of)?);
     verification.bundle_directory = path;
     if output.is_json() {
@@ -162,7 +161,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .chain(&args.approved_files)
         .cloned()
         .collect();
-    let (bundle, path) = open(&args.of.bundle)?;
+    let (bundle, path) = open_bundle(&args.of.bundle)?;
     let options = options(output, &args.of)?;
     // Without any key no signature can count as trusted, so only an invalid signature stops this
     // preflight. An apply on this host would fail, because it needs the key.

@@ -2,15 +2,11 @@
 //! benchmarks. Document: `wp-codebox/benchmark-matrix-run/v1`.
 
 use super::args::MatrixArgs;
-use super::plan::{Cell, Dimension, cells, dimensions};
-use super::scenario::results;
-use super::summary::summary;
-use crate::evidence::Evidence;
 use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{Loaded, directory_of, read_file};
+use crate::recipe_request::Loaded;
 use crate::request::is_json_text;
 use crate::settings::prepare_state;
 use crate::{Settings, duration};
@@ -18,11 +14,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunResult, hex, parse_json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, hex, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
-
-/// Schema id of the document.
-const BENCHMARK_MATRIX_RUN: &str = "wp-codebox/benchmark-matrix-run/v1";
+use wp_codebox_workloads::bench::{
+    Cell, add_result, cells, dimensions, matrix_document, skipped_row,
+};
+use wp_codebox_workloads::{directory_of, read_file};
 
 /// A cell (one combination of values) whose recipe was validated.
 struct Ready {
@@ -44,7 +41,7 @@ pub(super) fn run(output: &Output, args: &MatrixArgs) -> Result<ExitCode, ErrorB
     let mut cancelled = false;
     for (index, ready) in ready.iter().enumerate() {
         let row = match cancelled {
-            true => skipped(index, &ready.cell),
+            true => skipped_row(index, &ready.cell),
             false => {
                 output.note(&format!("{} of {total}: {}", index + 1, ready.cell.id));
                 measured(output, args, index, ready)
@@ -53,7 +50,7 @@ pub(super) fn run(output: &Output, args: &MatrixArgs) -> Result<ExitCode, ErrorB
         cancelled |= row["outcome"] == Outcome::Cancelled.as_str();
         rows.push(row);
     }
-    let document = document(args, &dimensions, rows);
+    let document = matrix_document(&args.recipe.display().to_string(), &dimensions, rows);
     show(*output, &document);
     Ok(match (document["success"] == true, cancelled) {
         (true, _) => ExitCode::SUCCESS,
@@ -126,19 +123,9 @@ fn ready(args: &MatrixArgs, settings: &Settings, cell: Cell) -> Result<Ready, Er
     }
 }
 
-fn skipped(index: usize, cell: &Cell) -> Value {
-    json!({
-        "index": index,
-        "id": cell.id,
-        "values": cell.values,
-        "success": false,
-        "status": "skipped",
-    })
-}
-
 /// Runs a cell; returns its row.
 fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> Value {
-    let mut row = skipped(index, &ready.cell);
+    let mut row = skipped_row(index, &ready.cell);
     row["status"] = json!("failed");
     let choice = RunChoice {
         site: &args.store.site,
@@ -165,59 +152,8 @@ fn measured(output: &Output, args: &MatrixArgs, index: usize, ready: &Ready) -> 
             return row;
         }
     };
-    ran(&mut row, &result, exported.as_deref());
+    add_result(&mut row, &result, exported.as_deref());
     row
-}
-
-fn ran(row: &mut Value, result: &RunResult, exported: Option<&str>) {
-    row["runId"] = json!(result.run_id);
-    row["outcome"] = json!(result.outcome);
-    if let Some(bundle) = &result.artifacts {
-        row["artifacts"] = json!({
-            "id": bundle.bundle_id,
-            "directory": exported.unwrap_or(&bundle.path),
-            "manifestSha256": bundle.manifest_sha256,
-        });
-    }
-    let workflow = result.workflow.clone().unwrap_or_default();
-    let evidence = Evidence::of_document(result.run_id.to_string(), workflow);
-    let error = match (results(&evidence), &result.error) {
-        (Ok(results), error) => {
-            row["benchResults"] = results.iter().map(|r| r.document.clone()).collect();
-            row["summary"] = summary(&evidence, &results);
-            error.clone()
-        }
-        (Err(_), Some(error)) => Some(error.clone()),
-        (Err(missing), None) => Some(missing),
-    };
-    let success = result.outcome.is_success() && error.is_none();
-    row["success"] = json!(success);
-    row["status"] = json!(if success { "succeeded" } else { "failed" });
-    if let Some(error) = error {
-        row["error"] = json!(error);
-    }
-}
-
-fn document(args: &MatrixArgs, dimensions: &[Dimension], rows: Vec<Value>) -> Value {
-    let of = |status: &str| rows.iter().filter(|row| row["status"] == status).count();
-    let (succeeded, failed, skipped) = (of("succeeded"), of("failed"), of("skipped"));
-    let dimensions: Vec<Value> = dimensions
-        .iter()
-        .map(|row| json!({"name": row.name, "values": row.values}))
-        .collect();
-    json!({
-        "success": succeeded == rows.len(),
-        "schema": BENCHMARK_MATRIX_RUN,
-        "status": match (failed + skipped, succeeded) {
-            (0, _) => "succeeded",
-            (_, 0) => "failed",
-            (_, _) => "partial",
-        },
-        "recipePath": args.recipe.display().to_string(),
-        "matrix": {"dimensions": dimensions},
-        "summary": {"total": rows.len(), "succeeded": succeeded, "failed": failed, "skipped": skipped},
-        "cells": rows,
-    })
 }
 
 fn show(output: Output, document: &Value) {

@@ -3,24 +3,21 @@
 //! use the same code.
 
 mod args;
-mod comparison;
 mod matrix;
-mod plan;
-mod scenario;
-mod summary;
 
 pub(crate) use args::{BenchCommand, IndexArgs};
-pub(crate) use scenario::{BenchResult, Statistics, only, results};
 
 use crate::columns::{Column, table, terminal};
-use crate::evidence::Evidence;
 use crate::output::Output;
 use args::SummarizeArgs;
-use comparison::Side;
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::ErrorBody;
+use wp_codebox_workloads::Evidence;
+use wp_codebox_workloads::bench::{
+    Side, comparison, comparison_rows, only, results, summary, summary_rows,
+};
 
 pub(crate) fn main(output: &Output, command: &BenchCommand) -> ExitCode {
     let (name, done) = match command {
@@ -58,7 +55,7 @@ pub(crate) fn show_summary(
 ) -> Result<(), ErrorBody> {
     let mut results = results(evidence)?;
     only(&mut results, scenarios)?;
-    let document = summary::summary(evidence, &results);
+    let document = summary(evidence, &results);
     let headings = [
         "SCENARIO",
         "METRIC",
@@ -68,7 +65,7 @@ pub(crate) fn show_summary(
         "P95",
         "MAX",
     ];
-    answer(output, &document, &headings, &summary::rows(&document));
+    answer(output, &document, &headings, &summary_rows(&document));
     Ok(())
 }
 
@@ -81,7 +78,7 @@ pub(crate) fn compare(
 ) -> Result<(), ErrorBody> {
     let (old, new) = (Evidence::read(baseline)?, Evidence::read(candidate)?);
     let (before, after) = (results(&old)?, results(&new)?);
-    let document = comparison::comparison(
+    let document = comparison(
         &Side {
             evidence: &old,
             results: &before,
@@ -96,7 +93,7 @@ pub(crate) fn compare(
         },
     )?;
     let headings = ["SCENARIO", "METRIC", "BASELINE", "CANDIDATE", "CHANGE"];
-    answer(output, &document, &headings, &comparison::rows(&document));
+    answer(output, &document, &headings, &comparison_rows(&document));
     Ok(())
 }
 

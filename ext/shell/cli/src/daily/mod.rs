@@ -10,7 +10,6 @@ mod diff;
 mod guest;
 mod history;
 mod log;
-mod missing;
 mod test;
 mod up;
 

@@ -2,7 +2,6 @@
 
 use super::args::TestArgs;
 use super::guest::Sandbox;
-use super::missing;
 use crate::output::Output;
 use crate::{mount, project};
 use std::collections::BTreeSet;
@@ -14,6 +13,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::command_words;
 use wp_codebox_runtime::{CheckRecord, check_report};
+use wp_codebox_workloads::{missing_hint, program_hint};
 
 /// Number of bytes of a check's output that are kept, from its start and from its end each. A check
 /// reports a missing file before its results, and at its end that it did nothing.
@@ -48,7 +48,7 @@ fn run(output: Output, args: &TestArgs) -> Result<u8, ErrorBody> {
         });
         let ran = one(&sandbox, output, check);
         if ran.report.status != CheckStatus::Passed {
-            hints.extend(missing::hint(&ran.output, root.as_deref()));
+            hints.extend(missing_hint(&ran.output, root.as_deref()));
             if first_status == 0 {
                 (first_status, first_error) = (ran.status, ran.error);
             }
@@ -133,7 +133,7 @@ fn one(sandbox: &Sandbox, output: Output, check: &Check) -> Ran {
     match ended {
         Err(error) => {
             let program = check.argv.first().map_or("", String::as_str);
-            let hint = missing::program_hint(&error, program);
+            let hint = program_hint(&error, program);
             let error = hint.into_iter().fold(error, ErrorBody::hint);
             Ran {
                 report: CheckReport::error(&check.line, &error.message),

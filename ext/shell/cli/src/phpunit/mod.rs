@@ -1,8 +1,6 @@
 //! `wp-codebox phpunit`: the project's PHPUnit tests in one or more sandboxes, with one result.
 
 mod args;
-mod reports;
-mod results;
 
 pub(crate) use args::PhpunitArgs;
 
@@ -12,13 +10,13 @@ use crate::output::Output;
 use crate::run_args::{self, RunArgs};
 use crate::{Settings, mount};
 use args::AnnotationStyle;
-use results::{COMMAND, Shard, failure, merged};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use wp_codebox_contracts::{DEFAULT_MAX_RUNS, ErrorBody, ErrorCode, MountRequest, RunRequest};
+use wp_codebox_workloads::phpunit::{COMMAND, Shard, failure, github, junit, merged};
 
 /// Guest directory of the plugins.
 const PLUGINS: &str = "/wordpress/wp-content/plugins/";
@@ -51,7 +49,7 @@ fn run(output: Output, args: &PhpunitArgs) -> Result<u8, ErrorBody> {
     let all = merged(&shards, duration);
     if let Some(path) = &args.junit {
         let base = project.as_ref().map_or("", |project| &project.target);
-        let document = reports::junit(&all, base);
+        let document = junit(&all, base);
         replace_file(path, |out| out.write_all(document.as_bytes())).map_err(|e| {
             let message = format!("--junit {} cannot be written: {e}", path.display());
             ErrorBody::new(ErrorCode::InputInvalid, message)
@@ -63,7 +61,7 @@ fn run(output: Output, args: &PhpunitArgs) -> Result<u8, ErrorBody> {
         people(output, &all, &shards);
     }
     if args.annotations == Some(AnnotationStyle::Github) {
-        for line in reports::github(&all, &in_repository(project.as_ref())) {
+        for line in github(&all, &in_repository(project.as_ref())) {
             output.note(&line);
         }
     }

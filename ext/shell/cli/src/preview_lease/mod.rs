@@ -10,7 +10,6 @@ pub(crate) use args::LeaseCommand;
 
 use crate::live;
 use crate::output::Output;
-use crate::recipe_request::read_file;
 use crate::runs::found;
 use args::LeaseArgs;
 use serde_json::{Map, Value, json};
@@ -21,6 +20,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, status};
+use wp_codebox_workloads::read_file;
 
 /// Schema id of the document.
 const PREVIEW_LEASE: &str = "wp-codebox/preview-lease/v1";

@@ -3,13 +3,13 @@
 use super::RecipeBuildArgs;
 use crate::groups::replace_file;
 use crate::output::Output;
-use crate::recipe_request::read_file;
 use crate::request::is_json_text;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, build};
+use wp_codebox_workloads::read_file;
 
 pub(super) fn main(output: Output, args: &RecipeBuildArgs) -> ExitCode {
     match built(args).and_then(|recipe| deliver(output, args, &recipe)) {

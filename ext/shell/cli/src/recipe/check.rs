@@ -4,7 +4,6 @@ use super::human;
 use super::status;
 use super::{BlueprintArgs, WorkspacePolicyArgs, WorkspacePolicyCommand};
 use crate::output::Output;
-use crate::recipe_request::read_file;
 use crate::request::is_json_text;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
+use wp_codebox_workloads::read_file;
 
 /// Reads a blueprint from an argument: the name of a file, or JSON text. The outer error is that of
 /// an unreadable file; the inner one states why the contents are not a blueprint.

@@ -4,7 +4,6 @@ mod args;
 mod build;
 mod check;
 mod human;
-mod placed;
 mod run;
 
 pub(crate) use args::{

@@ -1,6 +1,6 @@
 //! `wp-codebox recipe-run`: runs a recipe in a supervisor.
 
-use super::{Looked, RecipeRunArgs, StepsArgs, human, placed, planned};
+use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
 use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::{self, PreviewArgs};
@@ -14,6 +14,7 @@ use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 use wp_codebox_recipe::{Demand, Issue, Recipe, demand, lower, validate};
 use wp_codebox_supervisor::preset;
+use wp_codebox_workloads::check_placed;
 
 /// Refuses options of other implementations that would have no effect, each with the reason.
 fn check(args: &RecipeRunArgs) -> Result<(), ErrorBody> {
@@ -187,7 +188,7 @@ pub(crate) fn execute(
     preview::hold(choice.preview, &mut request.hold)?;
     choice.placement.place(&mut request, None)?;
     if request.placement.is_some() {
-        placed::check(recipe)?;
+        check_placed(recipe)?;
     }
     // Add the hosts that the agent's preset needs, but only to a policy that was derived from the
     // recipe: a policy that the user gave stays unchanged.

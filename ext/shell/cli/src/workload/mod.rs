@@ -4,17 +4,15 @@
 //! The crate `recipe` converts a workload to a recipe; the code of `recipe-run` executes it.
 
 mod args;
-mod report;
 
 pub(crate) use args::WorkloadArgs;
 
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::{Loaded, directory_of, read_file};
+use crate::recipe_request::Loaded;
 use crate::settings::prepare_state;
 use crate::{Settings, request};
-use report::Told;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::io::Read;
@@ -22,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Workload, WorkloadPreview, validate, workload};
+use wp_codebox_workloads::{WorkloadReport, directory_of, read_file};
 
 pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {
     // The caller is a program: it gets one document on standard output, whatever happens.
@@ -31,16 +30,16 @@ pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {
     ExitCode::from(told.exit_status())
 }
 
-fn told(output: Output, args: &WorkloadArgs) -> Told {
+fn told(output: Output, args: &WorkloadArgs) -> WorkloadReport {
     let (bytes, directory) = match read(&args.input) {
         Ok(read) => read,
-        Err(error) => return Told::refused(Value::Null, error),
+        Err(error) => return WorkloadReport::refused(Value::Null, error),
     };
     let workload = match workload(&bytes) {
         Ok(workload) => workload,
         Err(issues) => {
             let request = serde_json::from_slice(&bytes).unwrap_or_default();
-            return Told::invalid(request, &issues);
+            return WorkloadReport::invalid(request, &issues);
         }
     };
     let loaded = Loaded {
@@ -51,7 +50,7 @@ fn told(output: Output, args: &WorkloadArgs) -> Told {
     };
     match run(output, args, &workload, loaded) {
         Ok(told) => told,
-        Err(error) => Told::refused(workload.request, error),
+        Err(error) => WorkloadReport::refused(workload.request, error),
     }
 }
 
@@ -61,7 +60,7 @@ fn run(
     args: &WorkloadArgs,
     workload: &Workload,
     loaded: Loaded,
-) -> Result<Told, ErrorBody> {
+) -> Result<WorkloadReport, ErrorBody> {
     let wanted = workload.recipe.runtime.wp.as_deref();
     let mut settings = match args.dry_run {
         true => Settings::resolve(&args.paths)?,
@@ -74,10 +73,10 @@ fn run(
         .map(|issue| workload.locate(issue))
         .collect();
     if !issues.is_empty() {
-        return Ok(Told::invalid(workload.request.clone(), &issues));
+        return Ok(WorkloadReport::invalid(workload.request.clone(), &issues));
     }
     if args.dry_run {
-        return Ok(Told::skipped(workload));
+        return Ok(WorkloadReport::skipped(workload));
     }
     let preview = preview(workload.preview.as_ref());
     let choice = RunChoice {
@@ -87,7 +86,7 @@ fn run(
         placement: &args.placement,
     };
     let Executed { result, exported } = execute(&output, &looked, &workload.recipe, &choice)?;
-    Ok(Told::ran(workload, &result?, exported.as_deref()))
+    Ok(WorkloadReport::ran(workload, &result?, exported.as_deref()))
 }
 
 /// Resolves the settings. If this host has no usable WordPress core, installs the latest release. A

@@ -7,11 +7,13 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Schema id of the comparison.
-pub(crate) const BENCHMARK_COMPARISON: &str = "wp-codebox/benchmark-comparison/v1";
+const BENCHMARK_COMPARISON: &str = "wp-codebox/benchmark-comparison/v1";
 
 /// One of the two compared results.
-pub(crate) struct Side<'a> {
+pub struct Side<'a> {
+    /// Where the results were read from.
     pub evidence: &'a Evidence,
+    /// All results that were read.
     pub results: &'a [BenchResult],
     /// Position of the result; absent: the first one.
     pub index: Option<usize>,
@@ -66,7 +68,7 @@ impl Side<'_> {
 ///
 /// # Errors
 /// `wp_codebox_input_invalid` if a position is too large or the scenarios differ.
-pub(crate) fn comparison(baseline: &Side<'_>, candidate: &Side<'_>) -> Result<Value, ErrorBody> {
+pub fn comparison(baseline: &Side<'_>, candidate: &Side<'_>) -> Result<Value, ErrorBody> {
     let (old, new) = (baseline.result()?, candidate.result()?);
     check(old, new)?;
     let pair = |row: &Scenario| {
@@ -167,7 +169,7 @@ fn metric(before: &Statistics, after: &Statistics) -> Value {
 }
 
 /// Formats a comparison for people: one row per scenario and metric.
-pub(super) fn rows(document: &Value) -> Vec<Vec<String>> {
+pub fn comparison_rows(document: &Value) -> Vec<Vec<String>> {
     let shown = |value: &Value| match value {
         Value::Null => "-".to_owned(),
         value => value.to_string(),
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(metric["delta"]["p50"], 5);
         assert_eq!(metric["changePercent"], 50);
         assert_eq!(document["summary"]["compared"], 1);
-        assert_eq!(rows(&document)[0][4], "50 %");
+        assert_eq!(comparison_rows(&document)[0][4], "50 %");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::evidence::Evidence;
 use serde_json::{Value, json};
 
 /// Schema id of the summary.
-pub(crate) const BENCHMARK_SUMMARY: &str = "wp-codebox/benchmark-summary/v1";
+const BENCHMARK_SUMMARY: &str = "wp-codebox/benchmark-summary/v1";
 
 /// Members of a result that describe how it was measured.
 const FACTS: [&str; 4] = ["iterations", "warmup", "php", "wordpress"];
@@ -23,7 +23,7 @@ pub(super) fn source(evidence: &Evidence) -> Value {
 }
 
 /// Builds the summary of results.
-pub(crate) fn summary(evidence: &Evidence, results: &[BenchResult]) -> Value {
+pub fn summary(evidence: &Evidence, results: &[BenchResult]) -> Value {
     let rows = |index: usize, result: &BenchResult| -> Vec<Value> {
         let row = |scenario| row(index, result, scenario);
         result.scenarios.iter().map(row).collect()
@@ -112,7 +112,7 @@ fn row(index: usize, result: &BenchResult, scenario: &Scenario) -> Value {
 }
 
 /// Formats a summary for people: one row per scenario and metric.
-pub(super) fn rows(document: &Value) -> Vec<Vec<String>> {
+pub fn summary_rows(document: &Value) -> Vec<Vec<String>> {
     let text = |value: &Value| match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -177,7 +177,7 @@ mod tests {
             (&document["component"], &document["iterations"]),
             (&json!("demo"), &json!(4))
         );
-        let rows = rows(&document);
+        let rows = summary_rows(&document);
         assert_eq!(rows[0], ["a", "wallMs", "9", "1", "2", "4", "4"]);
         assert_eq!((rows.len(), rows[1].len()), (2, rows[0].len()));
     }

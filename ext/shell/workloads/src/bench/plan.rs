@@ -25,18 +25,22 @@ enum Setting {
 
 /// A dimension of the matrix.
 #[derive(Debug, Clone)]
-pub(super) struct Dimension {
+pub struct Dimension {
+    /// Name of what the values set.
     pub name: String,
+    /// The values.
     pub values: Vec<String>,
     setting: Setting,
 }
 
 /// One combination of values, with its recipe.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub struct Cell {
     /// The values, as `name=value` texts separated by commas.
     pub id: String,
+    /// The values by the name of the dimension.
     pub values: Map<String, Value>,
+    /// The recipe with these values.
     pub recipe: Value,
 }
 
@@ -46,7 +50,7 @@ fn invalid(why: impl std::fmt::Display) -> ErrorBody {
 
 /// Reads the dimensions of a matrix: `{"dimensions": [{name, values}]}`, or with an object
 /// `{name: values}` in place of the list.
-pub(super) fn dimensions(document: &Value) -> Result<Vec<Dimension>, ErrorBody> {
+pub fn dimensions(document: &Value) -> Result<Vec<Dimension>, ErrorBody> {
     let members = document
         .as_object()
         .ok_or_else(|| invalid("a matrix is a JSON object with the member dimensions"))?;
@@ -141,7 +145,7 @@ fn setting(name: &str) -> Result<Setting, ErrorBody> {
 }
 
 /// Returns all combinations with their recipes, the last dimension changing fastest.
-pub(super) fn cells(recipe: &Value, dimensions: &[Dimension]) -> Result<Vec<Cell>, ErrorBody> {
+pub fn cells(recipe: &Value, dimensions: &[Dimension]) -> Result<Vec<Cell>, ErrorBody> {
     if benchmarks(&mut recipe.clone()).is_empty() {
         let message =
             format!("--recipe: the recipe has no step {BENCH}, so its runs would measure nothing");

@@ -1,7 +1,7 @@
 //! Documents that commands printed, read from a bundle, from the JSON output of this program, or
 //! from the document itself.
 
-use super::bundle_directory::open;
+use crate::bundle_directory::open_bundle;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -23,7 +23,7 @@ const BENCHMARK_RESULTS: &str = "benchmark-results";
 
 /// Parsed files in which documents of commands are searched.
 #[derive(Debug)]
-pub(crate) struct Evidence {
+pub struct Evidence {
     /// Path that the caller named.
     pub shown: String,
     /// The bundle; `None` if the documents come from a single file or from this program.
@@ -34,8 +34,10 @@ pub(crate) struct Evidence {
 
 /// Bundle from which documents are read.
 #[derive(Debug)]
-pub(crate) struct Bundle {
+pub struct Bundle {
+    /// Id of the bundle.
     pub id: String,
+    /// Files that its manifest lists.
     pub files: Vec<ManifestFile>,
 }
 
@@ -54,7 +56,7 @@ fn unreadable(shown: &str, why: &str) -> ErrorBody {
 impl Evidence {
     /// Reads a bundle directory, a JSON file, a file with one JSON value per line, or with `-`
     /// standard input.
-    pub(crate) fn read(path: &Path) -> Result<Self, ErrorBody> {
+    pub fn read(path: &Path) -> Result<Self, ErrorBody> {
         match path.is_dir() {
             true => Self::of_bundle(path),
             false => Self::of_file(path),
@@ -62,8 +64,8 @@ impl Evidence {
     }
 
     /// Reads a bundle directory. Does not verify it.
-    pub(crate) fn of_bundle(path: &Path) -> Result<Self, ErrorBody> {
-        let (directory, shown) = open(path)?;
+    pub fn of_bundle(path: &Path) -> Result<Self, ErrorBody> {
+        let (directory, shown) = open_bundle(path)?;
         let bytes = |name: &str| directory.file_bytes(name, MAX_BYTES).ok();
         let manifest: Manifest = bytes("manifest.json")
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -119,7 +121,7 @@ impl Evidence {
     }
 
     /// Creates evidence from a document that this program has made.
-    pub(crate) fn of_document(shown: String, document: Value) -> Self {
+    pub fn of_document(shown: String, document: Value) -> Self {
         Self {
             roots: vec![(shown.clone(), document)],
             shown,

@@ -14,7 +14,7 @@ const TEST_SUITE: [&str; 3] = [
 /// provide. If several are missing, the advice is about `vendor/autoload.php` first, then about the
 /// WordPress test suite, then about a coding standard. `root` is the directory of the project.
 /// Returns `None` if the output reports none of these as missing.
-pub(super) fn hint(printed: &str, root: Option<&Path>) -> Option<&'static str> {
+pub fn missing_hint(printed: &str, root: Option<&Path>) -> Option<&'static str> {
     let missing = |text: &str| {
         let mut lines = printed.lines();
         lines.any(|line| line.contains(text) && says_missing(line))
@@ -42,7 +42,7 @@ pub(super) fn hint(printed: &str, root: Option<&Path>) -> Option<&'static str> {
 }
 
 /// Returns advice about the program of a check that the sandbox does not have.
-pub(super) fn program_hint(error: &ErrorBody, program: &str) -> Option<&'static str> {
+pub fn program_hint(error: &ErrorBody, program: &str) -> Option<&'static str> {
     if error.code != ErrorCode::AgentProgramMissing {
         return None;
     }
@@ -109,7 +109,7 @@ mod tests {
                 "run composer install",
             ),
         ] {
-            let found = hint(printed, Some(root.path()));
+            let found = missing_hint(printed, Some(root.path()));
             assert!(
                 found.is_some_and(|hint| hint.contains(expected)),
                 "{printed}: {found:?}"
@@ -126,12 +126,12 @@ mod tests {
             &["composer.json", "vendor/autoload.php"],
         ] {
             let root = project(files);
-            assert_eq!(hint(AUTOLOAD, Some(root.path())), None, "{files:?}");
+            assert_eq!(missing_hint(AUTOLOAD, Some(root.path())), None, "{files:?}");
             let standard = "ERROR: the \"WordPress\" coding standard is not installed.";
-            let found = hint(standard, Some(root.path())).unwrap();
+            let found = missing_hint(standard, Some(root.path())).unwrap();
             assert!(found.contains("require-dev"), "{files:?}: {found}");
         }
-        assert_eq!(hint(AUTOLOAD, None), None);
+        assert_eq!(missing_hint(AUTOLOAD, None), None);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             "#0 /workspace/a/vendor/autoload.php(7)\nsrc/a.php not found",
             "WP_TESTS_DIR is /tmp/wordpress-tests-lib",
         ] {
-            assert_eq!(hint(printed, Some(root.path())), None, "{printed}");
+            assert_eq!(missing_hint(printed, Some(root.path())), None, "{printed}");
         }
     }
 }

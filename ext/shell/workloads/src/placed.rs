@@ -12,7 +12,7 @@ use wp_codebox_recipe::Recipe;
 ///
 /// # Errors
 /// `wp_codebox_placement_unsupported` with the name of the field.
-pub(super) fn check(recipe: &Recipe) -> Result<(), ErrorBody> {
+pub fn check_placed(recipe: &Recipe) -> Result<(), ErrorBody> {
     let runtime = &recipe.runtime;
     let preferred = runtime
         .blueprint
@@ -63,7 +63,7 @@ mod tests {
             json!({}),
             json!({"blueprint": {"preferredVersions": {"php": "latest", "wp": "6.8"}}}),
         ] {
-            assert!(check(&recipe(&fits)).is_ok(), "{fits}");
+            assert!(check_placed(&recipe(&fits)).is_ok(), "{fits}");
         }
         for (needs, field) in [
             (json!({"phpVersion": "8.2"}), "runtime.phpVersion"),
@@ -76,7 +76,7 @@ mod tests {
                 "runtime.bundledExtensions",
             ),
         ] {
-            let error = check(&recipe(&needs)).unwrap_err();
+            let error = check_placed(&recipe(&needs)).unwrap_err();
             assert_eq!(error.code, ErrorCode::PlacementUnsupported);
             assert!(error.message.starts_with(field), "{error}");
         }

@@ -32,7 +32,8 @@ impl Status {
 }
 
 /// Data of the result document, and the exit status.
-pub(super) struct Told {
+#[derive(Debug)]
+pub struct WorkloadReport {
     status: Status,
     request: Value,
     steps: Vec<Value>,
@@ -43,7 +44,7 @@ pub(super) struct Told {
     exit_status: u8,
 }
 
-impl Told {
+impl WorkloadReport {
     fn new(status: Status, request: Value) -> Self {
         Self {
             status,
@@ -58,7 +59,7 @@ impl Told {
     }
 
     /// Returns the result for a workload that could not be read, or whose run could not start.
-    pub(super) fn refused(request: Value, error: ErrorBody) -> Self {
+    pub fn refused(request: Value, error: ErrorBody) -> Self {
         Self {
             diagnostics: vec![diagnostic(error.code.as_str(), &error.message)],
             exit_status: error.code.exit_status(),
@@ -69,7 +70,7 @@ impl Told {
 
     /// Returns the result for a workload that is not valid, or that needs a feature that this
     /// backend does not have.
-    pub(super) fn invalid(request: Value, issues: &[Issue]) -> Self {
+    pub fn invalid(request: Value, issues: &[Issue]) -> Self {
         let first = issues.first();
         let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));
         let more = match issues.len() {
@@ -96,7 +97,7 @@ impl Told {
     }
 
     /// Returns the result for a valid workload that is not run.
-    pub(super) fn skipped(workload: &Workload) -> Self {
+    pub fn skipped(workload: &Workload) -> Self {
         Self {
             steps: steps(workload, &Map::new()),
             ..Self::new(Status::Skipped, workload.request.clone())
@@ -104,7 +105,7 @@ impl Told {
     }
 
     /// Returns the result for a workload that ran.
-    pub(super) fn ran(workload: &Workload, result: &RunResult, bundle: Option<&str>) -> Self {
+    pub fn ran(workload: &Workload, result: &RunResult, bundle: Option<&str>) -> Self {
         let empty = Map::new();
         let evidence = result.workflow.as_ref().and_then(Value::as_object);
         let evidence = evidence.unwrap_or(&empty);
@@ -159,11 +160,13 @@ impl Told {
         }
     }
 
-    pub(super) fn exit_status(&self) -> u8 {
+    /// Returns the exit status of a command that ran the workload.
+    pub fn exit_status(&self) -> u8 {
         self.exit_status
     }
 
-    pub(super) fn document(&self) -> Value {
+    /// Builds the result document.
+    pub fn document(&self) -> Value {
         let own = |name: &str| {
             let given = self.request.get(name).filter(|value| value.is_object());
             given.cloned().unwrap_or_else(|| json!({}))
@@ -336,7 +339,7 @@ mod tests {
 
     #[test]
     fn workload_that_is_not_run_lists_its_steps_as_skipped() {
-        let told = Told::skipped(&sample());
+        let told = WorkloadReport::skipped(&sample());
         let document = told.document();
         assert_eq!(told.exit_status(), 0);
         assert_eq!(document["status"], "skipped");
@@ -376,10 +379,11 @@ mod tests {
         let issue = |code| Issue::new(code, "$.steps[0]", "why");
         let command = issue(IssueCode::UnsupportedCommand);
         let wrong = issue(IssueCode::InvalidRecipe);
-        let document = Told::invalid(json!({}), std::slice::from_ref(&command)).document();
+        let document =
+            WorkloadReport::invalid(json!({}), std::slice::from_ref(&command)).document();
         assert_eq!(document["status"], "unsupported");
         assert_eq!(document["success"], false);
-        let told = Told::invalid(json!({}), &[command, wrong]);
+        let told = WorkloadReport::invalid(json!({}), &[command, wrong]);
         let document = told.document();
         assert_eq!(document["status"], "failed");
         assert_eq!(document["diagnostics"][1]["code"], "invalid-workload");

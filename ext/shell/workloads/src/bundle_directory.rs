@@ -4,9 +4,9 @@ use std::path::Path;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Opens a bundle directory. Follows a symbolic link in the caller's path, but none inside the
+/// Opens a bundle directory and returns its real path. Follows a symbolic link in the caller's path, but none inside the
 /// bundle.
-pub(crate) fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
+pub fn open_bundle(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     let fail = |why: String| {
         ErrorBody::new(
             ErrorCode::ArtifactNotFound,

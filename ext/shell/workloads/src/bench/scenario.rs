@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Schema id of a result.
-pub(crate) const BENCH_RESULTS: &str = "wp-codebox/bench-results/v1";
+pub(super) const BENCH_RESULTS: &str = "wp-codebox/bench-results/v1";
 
 /// Statistics of a metric. Percentiles use the nearest-rank method.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Statistics {
+pub struct Statistics {
     members: Map<String, Value>,
 }
 
@@ -31,7 +31,7 @@ impl Statistics {
     }
 
     /// Computes statistics of measured values.
-    pub(crate) fn of(samples: &[f64]) -> Option<Self> {
+    pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -59,33 +59,35 @@ impl Statistics {
     }
 
     /// Returns one statistic, such as `p50`.
-    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+    pub fn get(&self, name: &str) -> Option<f64> {
         self.members.get(name)?.as_f64()
     }
 
     /// Returns the value that stands for the metric in a comparison: the median, else the mean.
-    pub(crate) fn center(&self) -> Option<f64> {
+    pub fn center(&self) -> Option<f64> {
         ["p50", "median", "mean", "avg"]
             .iter()
             .find_map(|name| self.get(name))
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    /// Returns the names of the statistics.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.members.keys().map(String::as_str)
     }
 
-    pub(crate) fn document(&self) -> Value {
+    /// Returns the statistics as a JSON object.
+    pub fn document(&self) -> Value {
         Value::Object(self.members.clone())
     }
 }
 
 /// Rounds to three decimal places.
-pub(crate) fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
 /// Returns a number as JSON, a whole one without a fraction.
-pub(crate) fn number(value: f64) -> Value {
+pub(super) fn number(value: f64) -> Value {
     // Beyond 2^53 not every whole number is a double, so a conversion could change it.
     match value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
         true => json!(value as i64),
@@ -95,21 +97,29 @@ pub(crate) fn number(value: f64) -> Value {
 
 /// A scenario of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scenario {
+pub struct Scenario {
+    /// Id of the scenario.
     pub id: String,
+    /// Status of the scenario, such as `failed`.
     pub status: String,
+    /// Number of measured iterations.
     pub iterations: Option<u64>,
+    /// Message of a scenario that failed or was skipped.
     pub message: Option<String>,
+    /// Statistics by the name of the metric.
     pub metrics: BTreeMap<String, Statistics>,
 }
 
 /// One result of `wordpress.bench`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct BenchResult {
+pub struct BenchResult {
     /// File that contains the result.
     pub path: String,
+    /// Name of the measured component; empty if the result does not name it.
     pub component: String,
+    /// Scenarios of the result.
     pub scenarios: Vec<Scenario>,
+    /// The result as printed.
     pub document: Value,
 }
 
@@ -133,7 +143,7 @@ impl BenchResult {
     }
 
     /// Returns whether a scenario of the result failed.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.scenarios.iter().any(|row| row.status == "failed")
             || self.document["status"] == "error"
     }
@@ -170,7 +180,7 @@ fn scenario(row: &Value) -> Option<Scenario> {
 ///
 /// # Errors
 /// `wp_codebox_input_invalid` if there are none.
-pub(crate) fn results(evidence: &Evidence) -> Result<Vec<BenchResult>, ErrorBody> {
+pub fn results(evidence: &Evidence) -> Result<Vec<BenchResult>, ErrorBody> {
     let found = evidence
         .documents(&|value| value["schema"] == BENCH_RESULTS && value["scenarios"].is_array());
     if found.is_empty() {
@@ -186,7 +196,7 @@ pub(crate) fn results(evidence: &Evidence) -> Result<Vec<BenchResult>, ErrorBody
 ///
 /// # Errors
 /// `wp_codebox_input_invalid` if a name in `wanted` is not that of a scenario in any result.
-pub(crate) fn only(results: &mut Vec<BenchResult>, wanted: &[String]) -> Result<(), ErrorBody> {
+pub fn only(results: &mut Vec<BenchResult>, wanted: &[String]) -> Result<(), ErrorBody> {
     if wanted.is_empty() {
         return Ok(());
     }

@@ -37,7 +37,7 @@ fn seconds(milliseconds: f64) -> String {
 
 /// Returns the results as a JUnit document: one `testsuite` per class, and one more for a sandbox
 /// that gave no results. `base` is the guest directory of the project; files are relative to it.
-pub(super) fn junit(results: &Value, base: &str) -> String {
+pub fn junit(results: &Value, base: &str) -> String {
     let failures: BTreeMap<(&str, &str), &Value> = rows(results, "failures")
         .iter()
         .map(|row| ((text(row, "suite"), text(row, "test")), row))
@@ -140,7 +140,7 @@ fn failed_case(failure: Option<&Value>) -> String {
 
 /// Returns the lines that make GitHub Actions show each failure at its line. `prefix` is the
 /// project's directory in the repository; empty if it is the repository itself.
-pub(super) fn github(results: &Value, prefix: &str) -> Vec<String> {
+pub fn github(results: &Value, prefix: &str) -> Vec<String> {
     let value = |text: &str| {
         let text = text.replace('%', "%25").replace('\r', "%0D");
         text.replace('\n', "%0A")

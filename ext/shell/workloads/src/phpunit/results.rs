@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunResult, schema_id};
 
 /// Command that runs the tests in a sandbox.
-pub(super) const COMMAND: &str = "wordpress.phpunit";
+pub const COMMAND: &str = "wordpress.phpunit";
 /// Counts of a summary.
 const COUNTS: [&str; 5] = ["total", "passed", "failed", "skipped", "unknown"];
 
 /// Result of one sandbox, which runs one part of the tests.
 #[derive(Debug)]
-pub(super) struct Shard {
+pub struct Shard {
     /// Document of the command, if it printed one.
     pub document: Option<Value>,
     /// Error of the run; `None` if it succeeded or if only tests failed and PHPUnit ended normally.
@@ -23,7 +23,7 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Reads the document of the tests from the result of a run.
-    pub(super) fn of(result: Result<RunResult, ErrorBody>) -> Self {
+    pub fn of(result: Result<RunResult, ErrorBody>) -> Self {
         let result = match result {
             Ok(result) => result,
             Err(error) => {
@@ -83,7 +83,7 @@ fn document(result: &RunResult) -> Option<Value> {
 
 /// Merges the results of all shards. The document has the sums of their counts, and the suites and
 /// failures of all shards, in the order of the shards.
-pub(super) fn merged(shards: &[Shard], duration_ms: u64) -> Value {
+pub fn merged(shards: &[Shard], duration_ms: u64) -> Value {
     let documents = || shards.iter().filter_map(|shard| shard.document.as_ref());
     let summary: Map<String, Value> = COUNTS
         .iter()
@@ -131,7 +131,7 @@ pub(super) fn merged(shards: &[Shard], duration_ms: u64) -> Value {
 
 /// Returns the error of the whole command: that of the first sandbox whose run failed, else that
 /// tests failed or none ran; `None` if all tests passed.
-pub(super) fn failure(shards: &[Shard], merged: &Value) -> Option<ErrorBody> {
+pub fn failure(shards: &[Shard], merged: &Value) -> Option<ErrorBody> {
     if let Some(error) = shards.iter().find_map(|shard| shard.error.clone()) {
         return Some(error);
     }
