@@ -6,7 +6,7 @@ use super::output::Output;
 use super::preview::{self, PreviewArgs, Waits};
 use super::recipe::read_blueprint;
 use super::request::{self, SizeArgs};
-use super::{Settings, duration, mount, supervisor};
+use super::{Settings, duration, mount};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, TaskSpec, Workflow,
 };
 use wp_codebox_recipe::blueprint;
+use wp_codebox_runs::supervisor;
 
 /// Schema id of the output of `boot`.
 const BOOT: &str = "wp-codebox/boot/v1";

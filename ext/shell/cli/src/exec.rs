@@ -5,7 +5,6 @@ mod terminal;
 
 use super::output::{Output, Stream};
 use super::runs::{self, PlaceArgs};
-use crate::live::open;
 use base64::Engine;
 use clap::Args;
 use input::Input;
@@ -20,6 +19,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{LiveClient, ReplyTimeout};
 use wp_codebox_policy::DeniedHosts;
+use wp_codebox_runs::live::open;
 use wp_codebox_runtime::kernel_error;
 
 /// Number of last bytes of the output in which a failed program's denied network requests are

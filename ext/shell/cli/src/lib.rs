@@ -36,7 +36,6 @@ pub mod guest_args;
 mod help_texts;
 mod internal;
 mod keys;
-pub mod live;
 mod manual;
 mod model;
 mod mount;
@@ -59,8 +58,6 @@ mod runs;
 pub mod sandbox;
 mod schema;
 pub mod settings;
-pub mod signals;
-pub mod supervisor;
 mod sync;
 mod tools;
 mod trusted_key_args;
@@ -89,7 +86,7 @@ pub fn main<M: MoreCommands>() -> ExitCode {
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         return ExitCode::from(125);
     }
-    supervisor::command_begins();
+    wp_codebox_runs::supervisor::command_begins();
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(command) = Internal::read(&args) {
         return output::settled(command.run(M::placed_runs()));

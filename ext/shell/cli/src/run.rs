@@ -2,8 +2,6 @@
 
 use super::output::{Output, Stream};
 use super::run_args::RunArgs;
-use super::signals::{on_end, unheard_signals};
-use super::supervisor::{self, Followed, unreachable};
 use super::{Settings, activation, daily, preview, run_args};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -15,6 +13,8 @@ use wp_codebox_contracts::{
     RunResult, schema_id,
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
+use wp_codebox_runs::signals::{on_end, unheard_signals};
+use wp_codebox_runs::supervisor::{self, Followed, unreachable};
 use wp_codebox_runtime::now_rfc3339;
 
 /// Maximum number of changed files that are listed at the end of a run.

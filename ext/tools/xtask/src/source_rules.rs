@@ -47,6 +47,7 @@ const RIGHTS: &[Right] = &[
             "process-wrapper",
             "supervisor",
             "changes",
+            "runs",
             "cli",
             "php",
             "xtask",

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_cli::settings::Settings;
-use wp_codebox_cli::supervisor::{self, Followed, unreachable};
 use wp_codebox_cluster::bus::{Bus, BusError, ObjectName};
 use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::held::HeldRun;
@@ -30,6 +29,7 @@ use wp_codebox_contracts::{
     Sha256Hex, SiteId,
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
+use wp_codebox_runs::supervisor::{self, Followed, unreachable};
 
 /// Time limit for the reply of the submitting process, which has the run's secrets.
 const SECRETS: Duration = Duration::from_secs(20);

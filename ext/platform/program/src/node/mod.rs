@@ -23,7 +23,6 @@ use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_cli::output::Output;
 use wp_codebox_cli::request::{size, text};
 use wp_codebox_cli::settings::Settings;
-use wp_codebox_cli::signals::{on_end, unheard_signals};
 use wp_codebox_cluster::bus::Bus;
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::layers::LayerCache;
@@ -34,6 +33,7 @@ use wp_codebox_cluster::record::{End, PROTOCOL, new_claimant};
 use wp_codebox_cluster::task::{GitSupport, PrivateModels};
 use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
+use wp_codebox_runs::signals::{on_end, unheard_signals};
 use wp_codebox_runtime::{Owner, STATES, StateDir};
 
 /// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one

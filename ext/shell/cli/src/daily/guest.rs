@@ -8,13 +8,14 @@ use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::output::{Output, is_interactive};
 use crate::runs::PlaceArgs;
 use crate::sandbox::Sandboxes;
-use crate::{Settings, mount, request, supervisor};
+use crate::{Settings, mount, request};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_changes::PURPOSE;
 use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, TaskSpec};
+use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{CheckRecord, StateDir, find};
 
 /// Key and value in the provenance of a run that this module starts for one program.

@@ -7,8 +7,7 @@ pub(crate) use args::EpisodeCommand;
 use super::guest_args::GitMode;
 use super::output::Output;
 use super::runs::{bundle, found};
-use super::{Settings, duration, mount, request, supervisor};
-use crate::live;
+use super::{Settings, duration, mount, request};
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -18,6 +17,8 @@ use wp_codebox_contracts::{
     ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec, parse_json,
 };
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
+use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
 /// Time limit of `start` for the sandbox to become ready, and of `close` for its bundle.

@@ -7,7 +7,6 @@
 use super::args::TaskArgs;
 use super::envelope::{self, Echo};
 use super::spool::Spool;
-use super::supervisors::Supervisors;
 use super::task;
 use crate::Settings;
 use crate::output::Output;
@@ -20,6 +19,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
+use wp_codebox_runs::Supervisors;
 use wp_codebox_runtime::kernel_error;
 
 /// Interval for checking, while no run ends, whether a task can start or a stop was requested.

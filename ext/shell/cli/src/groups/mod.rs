@@ -12,7 +12,6 @@ mod envelope;
 mod fanout;
 mod layout;
 mod spool;
-mod supervisors;
 mod task;
 
 pub use args::TaskArgs;
@@ -21,7 +20,6 @@ pub(crate) use task::read;
 pub use task::request as run_request;
 
 pub(crate) use spool::replace as replace_file;
-pub(crate) use supervisors::Supervisors;
 
 use super::Settings;
 use super::output::{Output, json_output};
@@ -35,6 +33,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
+use wp_codebox_runs::Supervisors;
 
 /// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;

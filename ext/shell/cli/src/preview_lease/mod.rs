@@ -8,7 +8,6 @@ mod args;
 
 pub(crate) use args::LeaseCommand;
 
-use crate::live;
 use crate::output::Output;
 use crate::runs::found;
 use args::LeaseArgs;
@@ -19,6 +18,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, LiveRequest, PreviewRequest, RunStatus,
 };
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, status};
 use wp_codebox_workloads::read_file;
 

@@ -3,7 +3,6 @@
 use super::args::MailArgs;
 use super::place::found;
 use crate::columns::{self, Column};
-use crate::live;
 use crate::output::{Output, Stream};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +13,7 @@ use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest, RunStatus, schema_id};
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_proxy::mail::readable;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 use wp_codebox_supervisor::{MAIL_LIST, mail_path};
 

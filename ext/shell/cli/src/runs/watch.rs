@@ -5,7 +5,6 @@
 //! kernel limits inotify instances and watches per user. If other processes have used them up, each
 //! sleep ends after a short time limit instead.
 
-use crate::signals::on_end;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -13,6 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
+use wp_codebox_runs::signals::on_end;
 
 /// Maximum duration of one sleep while inotify reports changes.
 const LONGEST: Duration = Duration::from_millis(1000);

@@ -10,7 +10,6 @@ use super::seed::Seed;
 use super::shown::PROVENANCE;
 use crate::output::Output;
 use crate::profile::{self, Loaded};
-use crate::supervisor::Spawned;
 use crate::{Settings, duration, request};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
@@ -21,6 +20,7 @@ use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_proxy::preview::Token;
 use wp_codebox_recipe::Profile;
+use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::StateDir;
 
 /// Milliseconds by which the time limit of a run exceeds the lifetime of its sandbox: the run also

@@ -26,8 +26,7 @@ pub use seed::Seed;
 
 use super::duration;
 use super::output::Output;
-use super::supervisor::Spawned;
-use crate::{Settings, live};
+use crate::Settings;
 use args::{
     ExtendArgs, ListArgs, OneArgs, PreviewArgs, RemoveSnapshotArgs, RestoreArgs, SnapshotArgs,
     SnapshotsArgs,
@@ -40,6 +39,8 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
 };
 use wp_codebox_control::{ReplyTimeout, new_run_id};
+use wp_codebox_runs::live;
+use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::find;
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {

@@ -3,7 +3,7 @@
 
 use super::shelf;
 use super::shown::{self, POLL_INTERVAL, PROVENANCE};
-use crate::{cancel, live};
+use crate::cancel;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -11,6 +11,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, SnapshotScope, SnapshotStore, StateDir,
     StatusFilter, find, list, now_rfc3339, reap_dead, status, view,

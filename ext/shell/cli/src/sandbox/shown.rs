@@ -1,7 +1,6 @@
 //! Builds the document `sandbox/v1`. For a running sandbox its supervisor reports the state; for an
 //! ended one the state comes from the record and the journal of the run.
 
-use crate::live;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
@@ -10,6 +9,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, view};
 
 /// Key in the provenance of a run (facts that its creator stores with it) that marks a sandbox.

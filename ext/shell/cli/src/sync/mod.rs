@@ -6,7 +6,6 @@ mod shown;
 pub(crate) use args::SyncArgs;
 
 use super::Settings;
-use super::live;
 use super::output::Output;
 use args::{SidesArgs, SyncAction, sides};
 use shown::show;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use wp_codebox_changes::{SyncReport, Verdict, Way, sync};
 use wp_codebox_contracts::{ErrorBody, LiveRequest};
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{StateDir, find};
 
 /// Time limit for a reply; long, because the supervisor replies only after its sandbox is ready.

@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::time::Duration;
-use wp_codebox_cli::live;
 use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, GuestPath, LiveExec, LiveInput, LiveReply, LiveRequest,
     StdinFlow,
 };
 use wp_codebox_control::StdinCredit;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::FoundRun;
 use wp_codebox_service::{Actor, ExecEnd, ExecOutput, ExecRequest};
 

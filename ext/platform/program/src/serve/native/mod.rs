@@ -20,11 +20,11 @@ use wp_codebox_changes::file_content;
 use wp_codebox_cli::profile::{self, Loaded};
 use wp_codebox_cli::sandbox::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
 use wp_codebox_cli::settings::Settings;
-use wp_codebox_cli::supervisor;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, RunMode, SiteId, SyncIn, SyncOut,
 };
 use wp_codebox_routing::{ArchitectureName, Capabilities};
+use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{FoundRun, NewRun, PageLimits, RunDir, StateDir, events};
 use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,

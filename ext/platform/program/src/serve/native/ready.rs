@@ -4,13 +4,14 @@
 use super::view::ended_error;
 use serde_json::Value;
 use std::time::{Duration, Instant};
+use wp_codebox_cli::profile;
 use wp_codebox_cli::sandbox::{Sandboxes, Seed};
-use wp_codebox_cli::{live, profile};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventProjection, EventsRequest, Follow, LiveReply, LiveRequest,
     PreviewRequest, RunStatus,
 };
 use wp_codebox_control::ReplyTimeout;
+use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, status};
 use wp_codebox_service::Reachability;
 

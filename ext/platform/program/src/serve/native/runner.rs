@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use wp_codebox_cli::accounts::Account;
 use wp_codebox_cli::settings::Settings;
-use wp_codebox_cli::supervisor::Spawned;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
+use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::Owner;
 
 /// Process that starts supervisors.

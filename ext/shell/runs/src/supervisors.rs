@@ -16,7 +16,7 @@ use wp_codebox_control::{RunClient, SupervisorFrame, write_frame};
 
 /// All running supervisors of this process.
 #[derive(Debug, Default)]
-pub(crate) struct Supervisors {
+pub struct Supervisors {
     stopped: AtomicBool,
     alive: Mutex<BTreeMap<RunId, UnixStream>>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Supervisors {
 impl Supervisors {
     /// Creates an empty set. From here on Ctrl-C, SIGTERM and SIGHUP cancel the runs instead of
     /// ending this process, so that the captured work is saved.
-    pub(crate) fn begin() -> Result<Arc<Self>, ErrorBody> {
+    pub fn begin() -> Result<Arc<Self>, ErrorBody> {
         let supervisors = Arc::new(Self::default());
         let reached = Arc::clone(&supervisors);
         on_end(move || reached.stop()).map_err(|e| unheard_signals(&e))?;
@@ -32,7 +32,7 @@ impl Supervisors {
     }
 
     /// Returns whether a stop was requested.
-    pub(super) fn stopped(&self) -> bool {
+    pub fn stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 
@@ -51,7 +51,7 @@ impl Supervisors {
 
     /// Runs a request to its end and returns the result. Calls `accepted` when the supervisor has
     /// created the directory of the run.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         request: &RunRequest,
         accepted: impl FnOnce(),
@@ -60,7 +60,7 @@ impl Supervisors {
     }
 
     /// Does the same as [`Self::run`], and calls `seen` with each event of the run.
-    pub(super) fn run_seeing(
+    pub fn run_seeing(
         &self,
         request: &RunRequest,
         accepted: impl FnOnce(),

@@ -28,11 +28,12 @@ static BEGAN: OnceLock<u64> = OnceLock::new();
 
 /// Records the start time of this command, from which the duration of a run is counted. `main` must
 /// call this before everything else.
-pub(super) fn command_begins() {
+pub fn command_begins() {
     BEGAN.get_or_init(monotonic_ns);
 }
 
-pub(super) fn unavailable(what: impl Into<String>) -> ErrorBody {
+/// Returns the error for a run that cannot be supervised.
+pub fn unavailable(what: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::RunnerUnavailable, what)
 }
 
@@ -57,7 +58,7 @@ pub fn open(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBod
 
 /// Starts a supervisor for one of several requests of a command and sends it the request. The
 /// duration of the run counts from this call, not from the start of the command.
-pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
+pub fn open_next(request: &RunRequest) -> Result<(RunClient, Option<Child>), ErrorBody> {
     Spawned::next(request.mode)?.begin(request)
 }
 
@@ -74,7 +75,7 @@ pub struct Spawned {
 
 impl Spawned {
     /// Starts a supervisor that waits for its request.
-    pub(super) fn new(mode: RunMode) -> Result<Self, ErrorBody> {
+    pub fn new(mode: RunMode) -> Result<Self, ErrorBody> {
         let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
         Ok(Self {
             stream,
@@ -147,7 +148,7 @@ fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
 
 /// Adds the host path of an unusable mount to the error. The supervisor omits it, because its
 /// errors also reach website users who may not see host paths.
-pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
+pub fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     let of_a_source = matches!(
         error.code,
         ErrorCode::MountSourceInvalid
@@ -227,7 +228,7 @@ fn hang_up(socket: &UnixStream) {
 }
 
 /// Starts a detached run and waits until the supervisor has created the directory of the run.
-pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
+pub fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     Spawned::new(request.mode)?.until_accepted(request)
 }
 
@@ -251,7 +252,7 @@ pub fn reap_ended() {
 
 /// Starts a detached sandbox, waits for the event that it is ready, and returns the data of that
 /// event. Calls `on_event` for every earlier event.
-pub(super) fn until_ready(
+pub fn until_ready(
     request: &RunRequest,
     on_event: impl FnMut(&LifecycleEvent),
 ) -> Result<Map<String, Value>, ErrorBody> {
@@ -260,7 +261,7 @@ pub(super) fn until_ready(
 
 impl Spawned {
     /// Waits until a sandbox of this supervisor is ready, as the function [`until_ready`] does.
-    pub(super) fn until_ready(
+    pub fn until_ready(
         self,
         request: &RunRequest,
         mut on_event: impl FnMut(&LifecycleEvent),

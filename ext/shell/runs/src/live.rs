@@ -15,7 +15,7 @@ const SENDING: Duration = Duration::from_secs(20);
 const QUEUE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Sends the request and waits for its single reply.
-pub(crate) fn ask(
+pub fn ask(
     run: &FoundRun,
     actor: &str,
     request: LiveRequest,
