@@ -49,7 +49,6 @@ mod preview_lease;
 pub mod profile;
 mod project;
 mod recipe;
-mod recipe_request;
 mod replay_package;
 pub mod request;
 mod run;

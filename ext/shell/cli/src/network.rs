@@ -1,13 +1,7 @@
-//! Network and secrets arguments of `run`.
+//! Network arguments of `run`.
 
 use clap::Args;
-use serde_json::json;
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
-    SecretsPolicy, TlsMode,
-};
-use wp_codebox_policy::check_secret_name;
-use wp_codebox_supervisor::{default_policy, preset};
+use wp_codebox_runs::NetworkOptions;
 
 /// Network access of the guest when no policy is given.
 #[derive(Debug, Default, Args)]
@@ -25,81 +19,15 @@ pub(crate) struct NetworkArgs {
     pub tls_terminate: bool,
 }
 
-/// Returns the default policy with the access that the network and secret flags add; `None` when no
-/// such flag is given.
-pub(super) fn policy(
-    args: &NetworkArgs,
-    request: &RunRequest,
-) -> Result<Option<RuntimePolicy>, ErrorBody> {
-    let open = !args.allow_host.is_empty() || !args.network_preset.is_empty();
-    if args.tls_terminate && !open {
-        return Err(ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "--tls-terminate needs allowed hosts: add --allow-host or --network-preset",
-        ));
+impl NetworkArgs {
+    /// Returns the options that the arguments give.
+    pub(super) fn options(&self) -> NetworkOptions {
+        NetworkOptions {
+            allow_host: self.allow_host.clone(),
+            network_preset: self.network_preset.clone(),
+            tls_terminate: self.tls_terminate,
+        }
     }
-    let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
-    // A model key without hosts is never sent from the guest: only the host uses it, so it needs
-    // no policy.
-    let for_guest =
-        |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
-    let secrets = request.secrets.iter().any(|secret| for_guest(&secret));
-    if !open && !secrets {
-        return Ok(None);
-    }
-    let mut policy = default_policy(request);
-    if open {
-        policy.network = NetworkPolicy::Rules(NetworkRules {
-            allow_hosts: args.allow_host.clone(),
-            presets: args.network_preset.clone(),
-            rules: Vec::new(),
-            tls: if args.tls_terminate {
-                TlsMode::Terminate
-            } else {
-                TlsMode::Tunnel
-            },
-        });
-    }
-    if secrets {
-        policy.secrets = SecretsPolicy::ConnectorScoped;
-    }
-    if let Some(preset) = preset::of(request)? {
-        preset::open_network(&preset, &mut policy);
-    }
-    wp_codebox_policy::parse(&json!(policy))
-        .map(Some)
-        .map_err(|e| e.body())
-}
-
-/// Parses `NAME=HOST[:PORT][,HOST…]` and reads the value from this process's environment.
-pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody> {
-    given
-        .iter()
-        .map(|text| {
-            let (name, hosts) = text.split_once('=').unwrap_or((text, ""));
-            let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
-            check_secret_name(name).map_err(|why| {
-                invalid(format!(
-                    "--secret-env must be NAME=HOST[:PORT][,HOST...]; NAME is an environment variable: {why}"
-                ))
-            })?;
-            let value = std::env::var(name).map_err(|_| {
-                invalid(
-                    format!("--secret-env {name}: this environment variable is not set or not valid UTF-8; export it (a value on the command line would be visible to other processes)"),
-                )
-            })?;
-            Ok(SecretBinding {
-                env: name.to_owned(),
-                value,
-                hosts: hosts
-                    .split(',')
-                    .map(str::trim)
-                    .filter(|host| !host.is_empty())
-                    .map(str::to_owned)
-                    .collect(),
-            })
-        })
-        .collect()
 }
 
 /// Returns the help text of `--network-preset`, which lists the presets of the crate `policy`.

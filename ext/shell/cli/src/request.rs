@@ -1,18 +1,16 @@
-//! Converts a task to a run request: looks up the model, mounts, secrets and policy that the task
-//! names on this host.
+//! What the arguments and settings of a command add to a run request: its sizes, and its paths of this
+//! host.
 
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::{Settings, duration, model, network, recipe_request};
+use super::{Settings, duration};
 use clap::Args;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    Agent, AgentCommand, CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, PresetAgent, RunPaths,
-    RunRequest, SiteId, TaskSpec, parse_json,
+    CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, RunPaths, RunRequest, TaskSpec,
 };
-use wp_codebox_control::new_run_id;
-use wp_codebox_policy::command_words;
+pub(crate) use wp_codebox_runs::{absolute, is_json_text, policy, policy_document, real_file};
+pub use wp_codebox_runs::{input, text};
 
 /// Size limits of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
@@ -72,31 +70,15 @@ pub(crate) struct Beside<'a> {
 }
 
 /// Builds the run request of a task. Looks up its model, mounts, secrets and policy on this host.
-pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
-    let who = task.agent_command.is_some() || task.agent.is_some() || task.model.is_some();
-    if task.commands.is_empty() && !who && task.hold.is_none() {
-        return Err(input(
-            "nothing to run: add --model for the built-in agent, --agent, --agent-command or --command",
-        ));
-    }
-    let model = model::read(&task, beside.model, beside.network)?;
-    if task.goal.is_empty() && !task.staged_files.is_empty() {
-        "Run a command".clone_into(&mut task.goal);
-    }
-    task.secrets = network::secrets(&task.secret_env)?;
-    // If the guest also gets the model's key as a secret, add the key only once.
-    let key = model.key;
-    let key = key.filter(|key| task.secrets.iter().all(|s| s.env != key.env));
-    task.secrets.extend(key);
-    task.resolved_agent = agent(&task)?.or(model.agent);
-    task.resolved_model = model.endpoint;
-    task.provenance
-        .insert("requester".to_owned(), Value::from("command-line"));
-    let mut request = request(task, beside.site, beside.settings)?;
-    if request.policy.is_none() {
-        request.policy = network::policy(beside.network, &request)?;
-    }
-    Ok(request)
+pub(crate) fn resolve(task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
+    let beside = wp_codebox_runs::Beside {
+        site: beside.site,
+        model: &beside.model.options(),
+        network: &beside.network.options(),
+        environment,
+        paths: &|| named_paths(beside.settings),
+    };
+    wp_codebox_runs::resolve(task, &beside)
 }
 
 /// Creates a request with a new id from a resolved task.
@@ -105,11 +87,17 @@ pub(crate) fn request(
     site: &str,
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
-    let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
-    let paths = run_paths(settings, settings.named_wordpress()?)?;
-    let mut task = task;
-    task.resolved_seeds = recipe_request::seeds(&paths, &task.site_seeds)?;
-    Ok(task.into_request(new_run_id()?, site, paths))
+    wp_codebox_runs::request(task, site, &|| named_paths(settings))
+}
+
+/// Returns the value of an environment variable of this process; `None` if it is not set or not UTF-8.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Returns the host paths of a run with the WordPress that the settings name.
+pub(crate) fn named_paths(settings: &Settings) -> Result<RunPaths, ErrorBody> {
+    run_paths(settings, settings.named_wordpress()?)
 }
 
 /// Returns the host paths of a run that is started with this program.
@@ -134,89 +122,6 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
         guest_ids: settings.guest_ids()?,
         agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
         browser: settings.browser.as_deref().map(text).transpose()?,
-    })
-}
-
-/// Returns the error for wrong usage of a command.
-pub fn input(message: impl Into<String>) -> ErrorBody {
-    ErrorBody::new(ErrorCode::InputInvalid, message)
-}
-
-/// Returns a path as text.
-///
-/// # Errors
-/// `wp_codebox_input_invalid` if it is not UTF-8.
-pub fn text(path: &Path) -> Result<String, ErrorBody> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
-}
-
-pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
-    let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
-    text(&path)
-}
-
-/// Returns the real path of an existing regular file.
-pub(super) fn real_file(path: &str) -> Option<String> {
-    let real = Path::new(path).canonicalize().ok()?;
-    real.is_file().then(|| real.to_str().map(str::to_owned))?
-}
-
-/// Returns the agent that the task names by its command line or by the name of a preset.
-pub(super) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
-    let Some(line) = &task.agent_command else {
-        if !task.agent_env.is_empty() || !task.agent_success_codes.is_empty() {
-            return Err(input(
-                "agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out",
-            ));
-        }
-        let name = task.agent.clone();
-        return Ok(name.map(|name| Agent::Preset(PresetAgent { name })));
-    };
-    let argv = command_words(line).map_err(|e| e.body())?;
-    if argv.is_empty() {
-        return Err(ErrorBody::new(
-            ErrorCode::AgentMissing,
-            "--agent-command is empty: set it to a program with its arguments",
-        ));
-    }
-    let success_codes = match &task.agent_success_codes[..] {
-        [] => vec![0],
-        codes => codes.to_vec(),
-    };
-    Ok(Some(Agent::Command(AgentCommand {
-        argv,
-        success_codes,
-        env: task.agent_env.clone(),
-        preset: None,
-    })))
-}
-
-pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
-    wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
-}
-
-/// Returns whether an argument is JSON text and not the name of a file.
-pub(crate) fn is_json_text(given: &str) -> bool {
-    given.trim_start().starts_with('{')
-}
-
-/// Reads a policy from an argument: the name of a file, or JSON text.
-pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
-    let invalid =
-        |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
-    let json = if is_json_text(given) {
-        given.to_owned()
-    } else {
-        std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
-    };
-    parse_json(json.as_bytes()).map_err(|e| {
-        invalid(format!(
-            "not valid JSON (line {}, column {})",
-            e.line(),
-            e.column()
-        ))
     })
 }
 

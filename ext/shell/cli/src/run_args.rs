@@ -292,7 +292,7 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
         task.agent_success_codes
             .clone_from(&args.agent_success_codes);
     }
-    args.model.fill(&mut task)?;
+    args.model.options().fill(&mut task)?;
     let waits = match args.detach {
         true => Waits::UntilReady,
         false => Waits::UntilTheEnd,

@@ -1,11 +1,35 @@
-//! Starts runs on this host: starts their supervisors, follows them to their results, and sends
-//! requests to held sandboxes.
+//! Starts runs on this host: builds their requests, starts their supervisors, follows them to their
+//! results, and sends requests to held sandboxes.
+//!
+//! A request is built from a task ([`resolve`], [`task_request`]) or from a recipe ([`build`]). The
+//! caller passes what its arguments, settings and environment say. An error names the option of the
+//! command line that is wrong.
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
+mod environment;
+mod input_file;
 pub mod live;
+mod model;
+mod network;
+mod recipe;
+mod request;
 pub mod signals;
 pub mod supervisor;
 mod supervisors;
+mod task;
 
+pub use environment::Environment;
+pub use input_file::{directory_of, read_file};
+pub use model::{ModelOptions, ModelPart, model};
+pub use network::NetworkOptions;
+pub use recipe::{
+    AgentOptions, Asked, Host, Loaded, RunReport, Verified, build, load, recipe_run, refused,
+    summary, verify, wordpress_version,
+};
+pub use request::{
+    Beside, Paths, absolute, input, is_json_text, policy, policy_document, real_file, request,
+    resolve, text,
+};
 pub use supervisors::Supervisors;
+pub use task::{TaskOptions, task_request};

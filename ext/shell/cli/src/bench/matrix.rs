@@ -6,7 +6,6 @@ use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::Loaded;
 use crate::request::is_json_text;
 use crate::settings::prepare_state;
 use crate::{Settings, duration};
@@ -16,10 +15,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, hex, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
+use wp_codebox_runs::Loaded;
+use wp_codebox_runs::{directory_of, read_file};
 use wp_codebox_workloads::bench::{
     Cell, add_result, cells, dimensions, matrix_document, skipped_row,
 };
-use wp_codebox_workloads::{directory_of, read_file};
 
 /// A cell (one combination of values) whose recipe was validated.
 struct Ready {

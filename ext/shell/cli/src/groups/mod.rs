@@ -16,7 +16,6 @@ mod task;
 
 pub use args::TaskArgs;
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
-pub(crate) use task::read;
 pub use task::request as run_request;
 
 pub(crate) use spool::replace as replace_file;
@@ -24,7 +23,6 @@ pub(crate) use spool::replace as replace_file;
 use super::Settings;
 use super::output::{Output, json_output};
 use super::preview::{self, PreviewArgs};
-use crate::recipe_request::wordpress_version;
 use drive::{Driven, Host, unwritable};
 use envelope::Echo;
 use serde_json::{Map, Value};
@@ -33,7 +31,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
-use wp_codebox_runs::Supervisors;
+use wp_codebox_runs::{Supervisors, wordpress_version};
 
 /// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;

@@ -1,28 +1,12 @@
-//! Converts the JSON of a task to a run request.
+//! The run request of a task in JSON, with the arguments and settings of a command.
 
 use super::args::TaskArgs;
-use crate::model::ModelArgs;
-use crate::network::NetworkArgs;
+use crate::Settings;
 use crate::preview::PreviewArgs;
-use crate::{Settings, request};
+use crate::request::{environment, named_paths};
 use serde_json::{Map, Value};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
-use wp_codebox_policy::{normalise_task, read_task};
-
-/// Fields of a task that this program refuses: only a WordPress site knows what they refer to.
-const SITE_ONLY: &[&str] = &[
-    "plugin",
-    "theme",
-    "git",
-    "runtime_task",
-    "component_contracts",
-    "provider_plugin_paths",
-    "agent_bundles",
-    "tool_bridge",
-    "parent_tool_bridge",
-    "inherit",
-    "wait",
-];
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest};
+use wp_codebox_runs::{TaskOptions, task_request};
 
 fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
@@ -78,92 +62,22 @@ pub(super) fn preview(
     }
 }
 
-/// Reads the input of a task. The flags replace its fields about the model.
-pub(crate) fn read(input: Map<String, Value>, flags: &ModelArgs) -> Result<TaskSpec, ErrorBody> {
-    let mut task = read_task(input, Map::new())?;
-    if task.goal.trim().is_empty() {
-        return Err(ErrorBody::new(
-            ErrorCode::TaskMissing,
-            "the task has no goal; describe in goal what the agent should do",
-        ));
-    }
-    flags.fill(&mut task)?;
-    check_combinations(&task)?;
-    Ok(task)
-}
-
 /// Converts the input of one task to a run request.
 pub fn request(
     input: &Map<String, Value>,
     args: &TaskArgs,
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
-    let input = normalise_task(input.clone())?;
-    if let Some(name) = SITE_ONLY.iter().find(|name| input.contains_key(**name)) {
-        return Err(invalid(format!(
-            "{name} can only be resolved by a WordPress site; remove it, or list directories in mounts"
-        )));
-    }
-    let mut task = read(input, &ModelArgs::default())?;
-    for mount in &mut task.mounts {
-        if !mount.source.starts_with('/') {
-            return Err(ErrorBody::new(
-                ErrorCode::MountInvalid,
-                "a mount needs source, an absolute path of this host, and target, a path of the guest",
-            ));
-        }
-        mount.source = request::absolute(&mount.source)?;
-    }
-    task.max_runs = Some(args.max_runs.into());
-    let model = ModelArgs {
-        model_key_env: args.model_key_env.clone().filter(|_| task.model.is_some()),
-        model_api: args
-            .model_api
-            .clone()
-            .unwrap_or_else(|| "openai-chat".to_owned()),
-        ..ModelArgs::default()
-    };
-    let beside = request::Beside {
+    let options = TaskOptions {
         site: &args.store.site,
-        model: &model,
-        network: &NetworkArgs::default(),
-        settings,
+        max_runs: args.max_runs,
+        model_key_env: args.model_key_env.as_deref(),
+        model_api: args.model_api.as_deref(),
+        environment,
+        paths: &|| named_paths(settings),
+        place: &|request| args.placement.place(request, None),
     };
-    let mut request = request::resolve(task, &beside)?;
-    args.placement.place(&mut request, None)?;
-    Ok(request)
-}
-
-/// Checks fields that require or exclude each other, by the same rules as the flags of `run`.
-fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
-    if task.agent.is_some() && task.agent_command.is_some() {
-        return Err(invalid("agent and agent_command cannot be given together"));
-    }
-    if task.budget.cost_usd.is_some() {
-        return Err(invalid(
-            "budget.cost_usd needs the prices of a WordPress site's provider; remove it",
-        ));
-    }
-    if task.model.is_some() != task.base_url.is_some() {
-        return Err(invalid(
-            "model and base_url must be used together; set both or neither",
-        ));
-    }
-    let budget = &task.budget;
-    let needs_model = [
-        ("provider", task.provider.is_some()),
-        ("max_turns", task.max_turns.is_some()),
-        ("budget.turns", budget.turns.is_some()),
-        ("budget.input_tokens", budget.input_tokens.is_some()),
-        ("budget.output_tokens", budget.output_tokens.is_some()),
-        ("sandbox_tool_policy", task.sandbox_tool_policy.is_some()),
-    ];
-    match needs_model.into_iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) if task.model.is_none() => Err(invalid(format!(
-            "{name} needs model; remove it or set model"
-        ))),
-        _ => Ok(()),
-    }
+    task_request(input, &options)
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runs::live;
+use wp_codebox_runs::read_file;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, status};
-use wp_codebox_workloads::read_file;
 
 /// Schema id of the document.
 const PREVIEW_LEASE: &str = "wp-codebox/preview-lease/v1";

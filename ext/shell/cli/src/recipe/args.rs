@@ -1,14 +1,15 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
 use crate::guest_args::StoreArgs;
+use crate::model::{HEADING, ModelArgs};
 use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
-use crate::recipe_request::AgentArgs;
 use crate::settings::PathArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use wp_codebox_recipe::{BuildKind, WpFallback};
+use wp_codebox_runs::AgentOptions;
 
 /// What happens if no WordPress of this host has the version that a recipe asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,6 +110,27 @@ pub(crate) struct RecipeArgs {
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options about the agent of a recipe.
+#[derive(Debug, Default, Args)]
+pub(crate) struct AgentArgs {
+    /// Agent program with arguments for the recipe's agent step, in place of the agent and the model
+    /// that the step names; split like a shell does but run without a shell.
+    #[arg(long, value_name = "COMMAND LINE", help_heading = HEADING)]
+    pub agent_command: Option<String>,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+impl AgentArgs {
+    /// Returns the options that the arguments give.
+    pub(crate) fn options(&self) -> AgentOptions {
+        AgentOptions {
+            agent_command: self.agent_command.clone(),
+            model: self.model.options(),
+        }
+    }
 }
 
 /// Options of every command that runs a recipe or what becomes one.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, build};
-use wp_codebox_workloads::read_file;
+use wp_codebox_runs::read_file;
 
 pub(super) fn main(output: Output, args: &RecipeBuildArgs) -> ExitCode {
     match built(args).and_then(|recipe| deliver(output, args, &recipe)) {

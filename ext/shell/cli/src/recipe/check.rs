@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
+use wp_codebox_runs::read_file;
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
-use wp_codebox_workloads::read_file;
 
 /// Reads a blueprint from an argument: the name of a file, or JSON text. The outer error is that of
 /// an unreadable file; the inner one states why the contents are not a blueprint.

@@ -15,11 +15,11 @@ pub(crate) use run::{Executed, RunChoice, execute, recipe_run};
 
 use super::output::Output;
 use super::{Settings, request};
-use crate::recipe_request::{Host, Loaded, load};
 use serde_json::Value;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{Context, PolicyChoice, WpFallback, dry_run, validation};
+use wp_codebox_runs::{Host, Loaded, load};
 
 /// `recipe validate`, `recipe dry-run` and `recipe build`.
 pub(crate) fn main(output: &Output, command: &RecipeCommand) -> ExitCode {
@@ -125,6 +125,7 @@ impl Looked {
                 loaded.directory.clone(),
                 paths.clone(),
                 settings.wp_fallback,
+                request::environment,
             )?,
             loaded,
             paths,

@@ -4,15 +4,16 @@ use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
 use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::{self, PreviewArgs};
-use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::settings::prepare_state;
 use crate::{Settings, duration, run};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
-use wp_codebox_recipe::{Demand, Issue, Recipe, demand, lower, validate};
+use wp_codebox_recipe::{Issue, Recipe, lower, validate};
+use wp_codebox_runs::{
+    AgentOptions, Asked, RunReport, build, recipe_run as recipe_document, refused, summary, verify,
+};
 use wp_codebox_supervisor::preset;
 use wp_codebox_workloads::check_placed;
 
@@ -51,7 +52,7 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
             let error = ErrorBody::new(ErrorCode::RecipeInvalid, invalid(&issues))
                 .hint("wp-codebox recipe validate lists every invalid field");
             if output.is_json() {
-                output.document(&recipe::refused(&looked.loaded, &issues, &error));
+                output.document(&refused(&looked.loaded, &issues, &error));
                 return ExitCode::from(error.code.exit_status());
             }
             for issue in &issues {
@@ -117,9 +118,9 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
         verdict,
     };
     let mut document = if args.summary {
-        recipe::summary(&told)
+        summary(&told)
     } else {
-        recipe::recipe_run(&told)
+        recipe_document(&told)
     };
     if let (Some(verified), false) = (&verified, args.summary) {
         document["verification"] = verified.document.clone();
@@ -178,13 +179,14 @@ pub(crate) fn execute(
     recipe: &Recipe,
     choice: &RunChoice<'_>,
 ) -> Result<Executed, ErrorBody> {
-    let asked = asked(choice, looked, recipe)?;
+    let agent = choice.steps.agent.options();
+    let asked = asked(choice, &agent, looked, recipe)?;
     let lowered = lower(recipe, looked.context()).map_err(|issues| {
         let message = issues.first().map_or("", |i| i.message.as_str());
         ErrorBody::new(ErrorCode::PolicyInvalid, message)
     })?;
     let notices = lowered.notices.clone();
-    let mut request = recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
+    let mut request = build(&looked.loaded, recipe, &looked.host, lowered, &asked)?;
     preview::hold(choice.preview, &mut request.hold)?;
     choice.placement.place(&mut request, None)?;
     if request.placement.is_some() {
@@ -212,7 +214,8 @@ pub(crate) fn execute(
 }
 
 fn asked<'a>(
-    choice: &RunChoice<'a>,
+    choice: &RunChoice<'_>,
+    agent: &'a AgentOptions,
     looked: &Looked,
     recipe: &Recipe,
 ) -> Result<Asked<'a>, ErrorBody> {
@@ -236,39 +239,6 @@ fn asked<'a>(
             &choice.steps.timeout,
         )?,
         artifacts,
-        agent: &choice.steps.agent,
-    })
-}
-
-/// Result of verifying a bundle. `verdict` is the error of the recipe if the recipe requires a
-/// valid bundle and this one is not valid.
-struct Verified {
-    document: Value,
-    verdict: Option<ErrorBody>,
-}
-
-/// Verifies the bundle of a run if its recipe asks for that.
-fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
-    let wanted = demand(recipe.artifacts.verify.as_ref());
-    if wanted == Demand::Off {
-        return None;
-    }
-    let found = result.artifacts.as_ref().and_then(|bundle| {
-        let directory = Dir::open(Path::new(&bundle.path)).ok()?;
-        let mut verification = verify_bundle(&directory, &VerifyOptions::default());
-        verification.bundle_directory.clone_from(&bundle.path);
-        Some(verification)
-    });
-    let valid = found.as_ref().is_some_and(|v| v.valid);
-    let verdict = (wanted == Demand::Strict && !valid).then(|| {
-        ErrorBody::new(
-            ErrorCode::CollectionFailed,
-            "the bundle of the run is not valid",
-        )
-        .with("reason", "artifact-verification-failed")
-    });
-    Some(Verified {
-        document: found.map_or(json!({"valid": false}), |v| json!(v)),
-        verdict,
+        agent,
     })
 }

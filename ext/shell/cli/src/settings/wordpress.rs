@@ -4,10 +4,10 @@ use super::source::{Chosen, Origin, Setting};
 use super::state::prepare_state;
 use super::{PathArgs, Settings};
 use crate::output::Output;
-use crate::recipe_request::wordpress_version;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::selector_fits;
+use wp_codebox_runs::wordpress_version;
 
 /// Version that any WordPress fulfils.
 const LATEST: &str = "latest";

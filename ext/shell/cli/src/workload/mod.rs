@@ -10,7 +10,6 @@ pub(crate) use args::WorkloadArgs;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::recipe_request::Loaded;
 use crate::settings::prepare_state;
 use crate::{Settings, request};
 use serde_json::Value;
@@ -20,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Workload, WorkloadPreview, validate, workload};
-use wp_codebox_workloads::{WorkloadReport, directory_of, read_file};
+use wp_codebox_runs::Loaded;
+use wp_codebox_runs::{directory_of, read_file};
+use wp_codebox_workloads::WorkloadReport;
 
 pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {
     // The caller is a program: it gets one document on standard output, whatever happens.

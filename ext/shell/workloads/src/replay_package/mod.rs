@@ -2,7 +2,6 @@
 
 mod snapshot;
 
-use crate::input_file::read_file;
 use serde_json::{Value, json};
 use snapshot::Site;
 use std::fs;
@@ -11,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{content_digest, sha256};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runs::read_file;
 use wp_codebox_runtime::now_rfc3339;
 
 /// Schema id of the manifest.

@@ -4,11 +4,9 @@
 //! The task is read like the JSON of `wp-codebox agent-sandbox-run`.
 
 use super::Host;
-use crate::groups;
-use crate::model::{self, HEADING, ModelArgs};
-use crate::network::NetworkArgs;
-use crate::request;
-use clap::Args;
+use crate::model::{ModelOptions, model};
+use crate::network::NetworkOptions;
+use crate::{request, task as json_task};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RuntimePolicy, RuntimeTask, TaskSpec};
 
@@ -22,18 +20,17 @@ const REPLACED: [&str; 6] = [
     "sandbox_tool_policy",
 ];
 
-/// Options about the agent of a recipe.
-#[derive(Debug, Default, Args)]
-pub(crate) struct AgentArgs {
+/// Agent of a recipe as the command gives it. An error names the option of the command line.
+#[derive(Debug, Default)]
+pub struct AgentOptions {
     /// Agent program with arguments for the recipe's agent step, in place of the agent and the model
-    /// that the step names; split like a shell does but run without a shell.
-    #[arg(long, value_name = "COMMAND LINE", help_heading = HEADING)]
+    /// that the step names.
     pub agent_command: Option<String>,
-    #[command(flatten)]
-    pub model: ModelArgs,
+    /// Model of the recipe's agent step.
+    pub model: ModelOptions,
 }
 
-impl AgentArgs {
+impl AgentOptions {
     /// Returns the first option that only an agent step uses.
     fn given(&self) -> Option<&'static str> {
         match (&self.agent_command, &self.model.model) {
@@ -50,7 +47,7 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
 
 /// Returns the task of a recipe without an agent step. Options for an agent are refused, because
 /// they would have no effect.
-pub(super) fn no_task(args: &AgentArgs) -> Result<TaskSpec, ErrorBody> {
+pub(super) fn no_task(args: &AgentOptions) -> Result<TaskSpec, ErrorBody> {
     match args.given() {
         None => Ok(TaskSpec::default()),
         Some(flag) => Err(invalid(format!(
@@ -62,18 +59,19 @@ pub(super) fn no_task(args: &AgentArgs) -> Result<TaskSpec, ErrorBody> {
 /// Reads the task of a recipe's agent step; `policy` is that of the run.
 pub(super) fn task(
     input: &Map<String, Value>,
-    args: &AgentArgs,
+    args: &AgentOptions,
     policy: &RuntimePolicy,
     host: &Host,
 ) -> Result<TaskSpec, ErrorBody> {
-    let mut task = groups::read(chosen(input, args)?, &args.model)?;
+    let mut task = json_task::read(chosen(input, args)?, &args.model)?;
     for bundle in &mut task.agent_bundles {
         if let Some(source) = &mut bundle.source {
             *source = request::text(&host.resolve(source))?;
         }
     }
     task.policy = Some(policy.clone());
-    let model = model::read(&task, &args.model, &NetworkArgs::default()).map_err(|error| {
+    let network = NetworkOptions::default();
+    let model = model(&task, &args.model, &network, host.environment()).map_err(|error| {
         error.hint(
             "recipe runs have no --network-preset: put the preset into the policy of --policy",
         )
@@ -92,7 +90,10 @@ pub(super) fn task(
 }
 
 /// Returns the input of the task without the fields that an option replaces.
-fn chosen(input: &Map<String, Value>, args: &AgentArgs) -> Result<Map<String, Value>, ErrorBody> {
+fn chosen(
+    input: &Map<String, Value>,
+    args: &AgentOptions,
+) -> Result<Map<String, Value>, ErrorBody> {
     let mut input = input.clone();
     if let Some(line) = &args.agent_command {
         for name in REPLACED {
@@ -143,9 +144,9 @@ mod tests {
             json!({"goal": "g", "agent": "codex", "model": "m", "provider": "p",
             "max_turns": 3, "context": {"mode": "x"}}),
         );
-        let args = AgentArgs {
+        let args = AgentOptions {
             agent_command: Some("sh fix.sh".to_owned()),
-            ..AgentArgs::default()
+            ..AgentOptions::default()
         };
         let wanted =
             input(json!({"goal": "g", "context": {"mode": "x"}, "agent_command": "sh fix.sh"}));
@@ -155,25 +156,25 @@ mod tests {
     #[test]
     fn model_that_a_recipe_names_is_refused_without_model_options_on_the_command_line() {
         let step = input(json!({"goal": "g", "model": "m", "provider": "p"}));
-        let error = chosen(&step, &AgentArgs::default()).unwrap_err();
+        let error = chosen(&step, &AgentOptions::default()).unwrap_err();
         assert_eq!(error.code, ErrorCode::ModelMissing);
         assert!(error.message.contains("\"m\""), "{}", error.message);
-        let args = AgentArgs {
-            model: ModelArgs {
+        let args = AgentOptions {
+            model: ModelOptions {
                 model: Some("n".to_owned()),
-                ..ModelArgs::default()
+                ..ModelOptions::default()
             },
-            ..AgentArgs::default()
+            ..AgentOptions::default()
         };
         assert_eq!(chosen(&step, &args).unwrap(), step);
     }
 
     #[test]
     fn options_for_an_agent_are_refused_without_an_agent_step() {
-        assert!(no_task(&AgentArgs::default()).is_ok());
-        let args = AgentArgs {
+        assert!(no_task(&AgentOptions::default()).is_ok());
+        let args = AgentOptions {
             agent_command: Some("true".to_owned()),
-            ..AgentArgs::default()
+            ..AgentOptions::default()
         };
         let error = no_task(&args).unwrap_err();
         assert!(error.message.starts_with("--agent-command"), "{error}");

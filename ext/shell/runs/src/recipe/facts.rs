@@ -6,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION, WpFallback};
 
 /// Returns the version of the WordPress in a directory, or `unknown` if it cannot be read.
-pub(crate) fn wordpress_version(wordpress: &Path) -> String {
+pub fn wordpress_version(wordpress: &Path) -> String {
     let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
     text.unwrap_or_default()
         .lines()

@@ -10,23 +10,25 @@ mod host;
 mod parent;
 mod report;
 mod request;
+mod verify;
 
-pub(crate) use agent::AgentArgs;
-pub(crate) use facts::wordpress_version;
-pub(crate) use host::Host;
+pub use agent::AgentOptions;
+pub use facts::wordpress_version;
+pub use host::Host;
 pub(crate) use parent::seeds;
-pub(crate) use report::{RunReport, recipe_run, refused, summary};
-pub(crate) use request::{Asked, build};
+pub use report::{RunReport, recipe_run, refused, summary};
+pub use request::{Asked, build};
+pub use verify::{Verified, verify};
 
+use crate::input_file::{directory_of, read_file};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Recipe, parse};
-use wp_codebox_workloads::{directory_of, read_file};
 
 /// A recipe file as loaded.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     /// Path of the recipe file as the caller gave it.
     pub shown: String,
     /// Directory of the recipe file, against which its relative paths are resolved.
@@ -38,7 +40,7 @@ pub(crate) struct Loaded {
 }
 
 /// Loads a recipe. An unreadable file is an error; an invalid recipe has issues.
-pub(crate) fn load(path: &Path) -> Result<Loaded, ErrorBody> {
+pub fn load(path: &Path) -> Result<Loaded, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "recipe")?;
     Ok(Loaded {
         shown: path.display().to_string(),

@@ -11,9 +11,13 @@ const RECIPE_RUN: &str = "wp-codebox/recipe-run/v1";
 const TAIL: usize = 4 * 1024;
 
 /// Data from which the result of a recipe is built.
-pub(crate) struct RunReport<'a> {
+#[derive(Debug)]
+pub struct RunReport<'a> {
+    /// The recipe file.
     pub loaded: &'a Loaded,
+    /// The recipe.
     pub recipe: &'a Recipe,
+    /// Result of the run, or why it could not start.
     pub result: Result<&'a RunResult, &'a ErrorBody>,
     /// Path of the bundle for the caller: that of the copy, if the bundle was copied.
     pub bundle: Option<&'a str>,
@@ -61,7 +65,7 @@ fn shown(name: &str, error: &ErrorBody) -> Value {
 }
 
 /// Builds the result of a recipe that was not run because it is not valid.
-pub(crate) fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
+pub fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
     let mut error = shown("RecipeValidationError", error);
     // The result lists the issues below; the error's `data` would repeat them.
     if let Some(error) = error.as_object_mut() {
@@ -87,7 +91,7 @@ fn provenance(loaded: &Loaded) -> Value {
 }
 
 /// Builds the result of a recipe that ran.
-pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
+pub fn recipe_run(told: &RunReport<'_>) -> Value {
     let mut document = json!({
         "success": told.success(),
         "schema": RECIPE_RUN,
@@ -195,7 +199,7 @@ fn rows<'a>(told: &'a RunReport<'_>, name: &str) -> &'a [Value] {
 }
 
 /// Builds `wp-codebox/recipe-run-summary/v1`.
-pub(crate) fn summary(told: &RunReport<'_>) -> Value {
+pub fn summary(told: &RunReport<'_>) -> Value {
     let commands: Vec<Value> = rows(told, "executions")
         .iter()
         .enumerate()

@@ -1,7 +1,7 @@
 //! Converts a valid recipe to a run request.
 
 use super::host::secret_value;
-use super::{AgentArgs, Host, Loaded, agent};
+use super::{AgentOptions, Host, Loaded, agent};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -12,15 +12,19 @@ use wp_codebox_recipe::{Lowered, Recipe};
 
 /// Values for a run that come from the command line and not from the recipe.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub struct Asked<'a> {
+    /// Id of the run.
     pub run_id: RunId,
+    /// Partition of the state directory.
     pub site: SiteId,
+    /// Host paths of the run.
     pub paths: RunPaths,
+    /// Time limit of the run in milliseconds.
     pub wall_clock_ms: u64,
     /// Directory below which the bundle is copied, if the caller wants a copy.
     pub artifacts: Option<PathBuf>,
     /// Options about the agent of the recipe.
-    pub agent: &'a AgentArgs,
+    pub agent: &'a AgentOptions,
 }
 
 fn text(path: &Path) -> Result<String, ErrorBody> {
@@ -33,7 +37,7 @@ fn text(path: &Path) -> Result<String, ErrorBody> {
 }
 
 /// Builds the run request of a recipe. `lowered` is the recipe converted to the fields of a run.
-pub(crate) fn build(
+pub fn build(
     loaded: &Loaded,
     recipe: &Recipe,
     host: &Host,
@@ -62,7 +66,7 @@ pub(crate) fn build(
         .into_iter()
         .filter_map(|secret| {
             // `lowered` contains only secrets that the host has.
-            let (value, _) = secret_value(&secret.name)?;
+            let (value, _) = secret_value(&secret.name, host.environment())?;
             Some(SecretBinding {
                 env: secret.name,
                 value,

@@ -2,6 +2,7 @@
 //! paths are resolved against the directory of the recipe file.
 
 use super::{facts, parent};
+use crate::environment::Environment;
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,10 +30,11 @@ const MAX_NAMES: usize = 500;
 
 /// Access of the planner of one recipe to the files and versions of this host.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     directory: PathBuf,
     paths: RunPaths,
     facts: HostFacts,
+    environment: Environment,
     /// Content that was read from the site at `paths.wordpress`, by the name of the site seed that
     /// selects it.
     parent: RefCell<BTreeMap<String, Result<String, String>>>,
@@ -40,23 +42,30 @@ pub(crate) struct Host {
 
 impl Host {
     /// Reads the versions of WordPress and PHP at `paths`; `directory` is that of the recipe file.
-    pub(crate) fn new(
+    pub fn new(
         directory: PathBuf,
         paths: RunPaths,
         fallback: WpFallback,
+        environment: Environment,
     ) -> Result<Self, ErrorBody> {
         let facts = facts::read(&paths, fallback)?;
         Ok(Self {
             directory,
             paths,
             facts,
+            environment,
             parent: RefCell::default(),
         })
     }
 
     /// Returns the host path of a path in the recipe.
-    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+    pub fn resolve(&self, path: &str) -> PathBuf {
         self.directory.join(path)
+    }
+
+    /// Returns the environment of the command.
+    pub(super) const fn environment(&self) -> Environment {
+        self.environment
     }
 
     fn open(&self, path: &str) -> Result<File, ZipUnreadable> {
@@ -72,12 +81,12 @@ impl Host {
 
 /// Returns the value of a secret and where it comes from: the environment variable of its name, or a
 /// member of the JSON object in [`PROJECTIONS`]. An empty value counts as missing.
-pub(super) fn secret_value(name: &str) -> Option<(String, &'static str)> {
+pub(super) fn secret_value(name: &str, environment: Environment) -> Option<(String, &'static str)> {
     let filled = |value: &String| !value.is_empty();
-    if let Some(value) = std::env::var(name).ok().filter(filled) {
+    if let Some(value) = environment(name).filter(filled) {
         return Some((value, "environment"));
     }
-    let projections = std::env::var(PROJECTIONS).ok()?;
+    let projections = environment(PROJECTIONS)?;
     let mut map: BTreeMap<String, serde_json::Value> = serde_json::from_str(&projections).ok()?;
     match map.remove(name)? {
         serde_json::Value::String(value) => {
@@ -139,7 +148,7 @@ impl Sources for Host {
     }
 
     fn requires_sha256(&self) -> bool {
-        std::env::var_os(REQUIRE_SHA256).is_some_and(|value| value == "1")
+        (self.environment)(REQUIRE_SHA256).is_some_and(|value| value == "1")
     }
 
     fn plugin_file(&self, path: &str) -> Option<String> {
@@ -174,7 +183,7 @@ impl Sources for Host {
     }
 
     fn secret(&self, name: &str) -> SecretStatus {
-        match secret_value(name) {
+        match secret_value(name, self.environment) {
             None => SecretStatus::Missing,
             Some((value, source)) => match broken_secret_rule(&value) {
                 None => SecretStatus::Available { source },
@@ -196,7 +205,7 @@ impl Sources for Host {
     }
 
     fn allows_downloads(&self) -> bool {
-        std::env::var_os(ALLOW_DOWNLOADS).is_some_and(|value| value == "1")
+        (self.environment)(ALLOW_DOWNLOADS).is_some_and(|value| value == "1")
     }
 
     fn facts(&self) -> &HostFacts {
