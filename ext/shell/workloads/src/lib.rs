@@ -1,5 +1,7 @@
-//! Work in sandboxes beyond a single run: reads what commands printed in their runs, and evaluates it.
+//! Work in sandboxes beyond a single run: runs groups of tasks, and evaluates what commands printed in
+//! their runs.
 //!
+//! - [`groups`]: batches and fan-outs of agent tasks.
 //! - [`bench`]: results of benchmarks, and matrices of a recipe's values.
 //! - [`phpunit`]: results of tests.
 //! - [`WorkloadReport`]: the result of a WordPress workload.
@@ -12,6 +14,7 @@ pub mod bench;
 mod browser_metrics;
 mod bundle_directory;
 mod evidence;
+pub mod groups;
 mod missing;
 mod partial_bundles;
 pub mod phpunit;

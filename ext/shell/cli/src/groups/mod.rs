@@ -2,36 +2,29 @@
 //! `agent-sandbox-batch`, `agent-fanout`.
 //!
 //! Input and output have the same schemas as those of the WordPress abilities for such tasks. The
-//! crate `policy` defines the rules of groups. This process runs a group and stores no state of it,
-//! so the group ends when the process ends.
+//! crate `workloads` runs groups.
 
 mod args;
-mod batch;
-mod drive;
-mod envelope;
-mod fanout;
-mod layout;
-mod spool;
 mod task;
 
 pub use args::TaskArgs;
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 pub use task::request as run_request;
 
-pub(crate) use spool::replace as replace_file;
-
 use super::Settings;
 use super::output::{Output, json_output};
 use super::preview::{self, PreviewArgs};
-use drive::{Driven, Host, unwritable};
-use envelope::Echo;
 use serde_json::{Map, Value};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runs::{Supervisors, wordpress_version};
+use wp_codebox_workloads::groups::{
+    Answered, Echo, Host, export, replace_file, run_batch, run_fanout, task_document, unwritable,
+};
 
 /// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;
@@ -46,7 +39,7 @@ pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {
 
 pub(crate) fn batch(output: &Output, args: &BatchArgs) -> ExitCode {
     let done = grouped(*output, &args.task, "batch", |host, input, session| {
-        batch::run(host, &input, args.concurrency, session)
+        run_batch(host, &input, args.concurrency, session)
     });
     match done {
         Ok(status) => ExitCode::from(status),
@@ -59,7 +52,7 @@ pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
         if let Some(concurrency) = args.concurrency {
             input.insert("concurrency".to_owned(), concurrency.into());
         }
-        fanout::run(host, &input, session)
+        run_fanout(host, &input, session)
     });
     match done {
         Ok(status) => ExitCode::from(status),
@@ -71,7 +64,7 @@ pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
 fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) -> ExitCode {
     if let Some(path) = &args.result_file {
         let document = output.failure_document(command, error);
-        let written = spool::replace(path, |out| {
+        let written = replace_file(path, |out| {
             serde_json::to_writer_pretty(&mut *out, &document)?;
             out.write_all(b"\n")
         });
@@ -107,20 +100,21 @@ fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8,
         wordpress: &wordpress,
         preview: &shown,
     };
-    let mut answer = envelope::build(&request, &result, &echo)?;
+    let mut answer = task_document(&request, &result, &echo)?;
     let host = Host {
-        output,
-        args,
-        settings: &settings,
+        request: &|input| task::request(input, args, &settings),
+        artifacts: args.artifacts.as_deref(),
         wordpress: String::new(),
         supervisors: &supervisors,
+        began: &|_, _| {},
+        ended: &|_, _| {},
     };
-    if let Some(exported) = drive::export(&host, &result, Path::new("")) {
+    if let Some(exported) = export(&host, &result, Path::new("")) {
         answer.insert("exported".to_owned(), exported);
     }
     let answer = Value::Object(answer);
     if let Some(path) = &args.result_file {
-        spool::replace(path, |out| {
+        replace_file(path, |out| {
             serde_json::to_writer_pretty(&mut *out, &answer)?;
             out.write_all(b"\n")
         })
@@ -133,8 +127,6 @@ fn run_one(output: Output, args: &TaskArgs, preview: &PreviewArgs) -> Result<u8,
     }
     Ok(result.outcome.exit_status())
 }
-
-type Answered = (Map<String, Value>, u8, Driven);
 
 fn grouped(
     output: Output,
@@ -152,20 +144,27 @@ fn grouped(
     let session = session_id(&input, new)?;
     let supervisors = Supervisors::begin()?;
     let host = Host {
-        output,
-        args,
-        settings: &settings,
+        request: &|input| task::request(input, args, &settings),
+        artifacts: args.artifacts.as_deref(),
         wordpress: version(&settings),
         supervisors: &supervisors,
+        began: &|name, run_id| {
+            if !output.is_json() {
+                output.note(&format!("{name}: {run_id} began"));
+            }
+        },
+        ended: &|name, row| {
+            if !output.is_json() {
+                output.line(&row_line(name, row));
+            }
+        },
     };
-    let (members, exit, mut driven) = run(&host, input, &session)?;
+    let (members, exit, mut rows) = run(&host, input, &session)?;
     if let Some(path) = &args.result_file {
-        let rows = &mut driven.rows;
-        spool::replace(path, |out| rows.document(&members, out))
-            .map_err(|e| unwritten(path, &e))?;
+        replace_file(path, |out| rows.document(&members, out)).map_err(|e| unwritten(path, &e))?;
     }
     if output.is_json() {
-        let written = driven.rows.document(&members, &mut json_output());
+        let written = rows.document(&members, &mut json_output());
         written.map_err(|e| unwritable(&e))?;
     } else {
         let count = |name: &str| members.get(name).cloned().unwrap_or_default();
@@ -183,6 +182,19 @@ fn grouped(
         }
     }
     Ok(exit)
+}
+
+/// Formats the row of a task as one human-readable line.
+fn row_line(name: &str, row: &Map<String, Value>) -> String {
+    let text = |key: &str| row.get(key).and_then(Value::as_str);
+    let why = row.get("error").and_then(|e| e["message"].as_str());
+    let line = format!(
+        "{name:<16} {:<10} {:<36} {}",
+        text("status").unwrap_or_default(),
+        text("run_id").unwrap_or("-"),
+        why.or_else(|| text("summary")).unwrap_or_default()
+    );
+    plain_line(&line)
 }
 
 fn version(settings: &Settings) -> String {

@@ -5,7 +5,6 @@ mod args;
 pub(crate) use args::PhpunitArgs;
 
 use crate::activation::Activate;
-use crate::groups::replace_file;
 use crate::output::Output;
 use crate::run_args::{self, RunArgs};
 use crate::{Settings, mount};
@@ -17,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use wp_codebox_contracts::{DEFAULT_MAX_RUNS, ErrorBody, ErrorCode, MountRequest, RunRequest};
 use wp_codebox_runs::Supervisors;
+use wp_codebox_workloads::groups::replace_file;
 use wp_codebox_workloads::phpunit::{COMMAND, Shard, failure, github, junit, merged};
 
 /// Guest directory of the plugins.

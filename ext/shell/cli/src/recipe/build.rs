@@ -1,7 +1,6 @@
 //! `wp-codebox recipe build`: writes a recipe from a list of options.
 
 use super::RecipeBuildArgs;
-use crate::groups::replace_file;
 use crate::output::Output;
 use crate::request::is_json_text;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, build};
 use wp_codebox_runs::read_file;
+use wp_codebox_workloads::groups::replace_file;
 
 pub(super) fn main(output: Output, args: &RecipeBuildArgs) -> ExitCode {
     match built(args).and_then(|recipe| deliver(output, args, &recipe)) {

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::GroupStatus;
 
 /// Data that is only copied to the result document, and not stored with the run.
-pub(super) struct Echo<'a> {
+pub struct Echo<'a> {
     /// Input of the task, which may contain the caller's own ids.
     pub input: &'a Map<String, Value>,
     /// WordPress version of the guest.
@@ -18,7 +18,7 @@ pub(super) struct Echo<'a> {
 }
 
 /// Builds the result document of a task.
-pub(super) fn build(
+pub fn build(
     request: &RunRequest,
     result: &RunResult,
     echo: &Echo<'_>,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Result rows of a group in order of arrival, in an unlinked temporary file.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub struct Spool {
     file: File,
     length: u64,
     rows: Vec<Option<(u64, u64)>>,
@@ -58,7 +58,7 @@ impl Spool {
     }
 
     /// Writes one JSON document: the given members, and as `runs` the rows ordered by position.
-    pub(super) fn document(
+    pub fn document(
         &mut self,
         members: &Map<String, Value>,
         out: &mut dyn Write,
@@ -107,7 +107,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
 }
 
 /// Writes a file and puts it in place with one rename, so that no reader sees a part of it.
-pub(crate) fn replace(
+pub fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {

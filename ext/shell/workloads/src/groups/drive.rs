@@ -4,20 +4,15 @@
 //! Each running task has a thread; waiting tasks have none. A result stays in memory only until its
 //! row is on disk, so memory grows with the number of concurrent runs and not with the group.
 
-use super::args::TaskArgs;
 use super::envelope::{self, Echo};
 use super::spool::Spool;
-use super::task;
-use crate::Settings;
-use crate::output::Output;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::terminal_text::plain_line;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 use wp_codebox_runs::Supervisors;
 use wp_codebox_runtime::kernel_error;
@@ -30,14 +25,27 @@ const RETRY: Duration = Duration::from_millis(500);
 /// limit, because its end makes room.
 const RETRY_LIMIT: Duration = Duration::from_secs(120);
 
-/// Output, arguments and settings of this command, which all runs of the group share.
-pub(super) struct Host<'a> {
-    pub output: Output,
-    pub args: &'a TaskArgs,
-    pub settings: &'a Settings,
+/// Converts the input of a task to a run request.
+pub type BuildRequest<'a> = &'a dyn Fn(&Map<String, Value>) -> Result<RunRequest, ErrorBody>;
+
+/// What all runs of a group share: functions of the caller, and facts about this host.
+pub struct Host<'a> {
+    /// Converts the input of a task to a run request.
+    pub request: BuildRequest<'a>,
+    /// Directory below which bundles are copied.
+    pub artifacts: Option<&'a Path>,
+    /// WordPress version of the guests.
     pub wordpress: String,
+    /// Supervisors of the runs.
     pub supervisors: &'a Supervisors,
+    /// Is called with the name of a task when its run has begun.
+    pub began: &'a (dyn Fn(&str, &RunId) + Sync),
+    /// Is called with the name of a task and its row when it has ended.
+    pub ended: &'a dyn Fn(&str, &Map<String, Value>),
 }
+
+/// Members of the output of a group without its rows, the exit status, and the rows.
+pub type Answered = (Map<String, Value>, u8, Spool);
 
 /// Request and result of a run that ended with an outcome.
 pub(super) struct Finished {
@@ -75,11 +83,6 @@ pub(super) trait Group {
     fn directory(&self, at: usize) -> PathBuf;
 }
 
-/// Result of the whole group: one row for each task.
-pub(super) struct Driven {
-    pub rows: Spool,
-}
-
 struct Ended {
     at: usize,
     answer: Result<Box<Finished>, ErrorBody>,
@@ -95,12 +98,12 @@ struct Drive<'a, 'g> {
     full_since: Option<Instant>,
 }
 
-/// Runs the tasks of a group, at most a given number at the same time.
+/// Runs the tasks of a group, at most a given number at the same time. Returns one row for each task.
 pub(super) fn drive(
     host: &Host<'_>,
     group: &mut dyn Group,
     concurrency: usize,
-) -> Result<Driven, ErrorBody> {
+) -> Result<Spool, ErrorBody> {
     let size = group.size();
     let mut drive = Drive {
         host,
@@ -121,11 +124,12 @@ pub(super) fn drive(
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
-        Ok(Driven { rows: drive.rows })
+        Ok(drive.rows)
     })
 }
 
-pub(super) fn unwritable(e: &io::Error) -> ErrorBody {
+/// Returns the error for rows that cannot be stored or written.
+pub fn unwritable(e: &io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::Internal,
         format!("the results of the tasks cannot be stored: {e}"),
@@ -173,11 +177,8 @@ impl Drive<'_, '_> {
             if !self.is_open(at) {
                 continue;
             }
-            let host = self.host;
-            let request = self
-                .group
-                .input(at)
-                .and_then(|input| task::request(&input, host.args, host.settings));
+            let (request, began) = (self.host.request, self.host.began);
+            let request = self.group.input(at).and_then(|input| request(&input));
             let request = match request {
                 Ok(request) => request,
                 Err(error) => {
@@ -189,17 +190,12 @@ impl Drive<'_, '_> {
             self.alive += 1;
             let name = self.group.name(at);
             let sender = sender.clone();
-            let supervisors = host.supervisors;
-            let output = host.output;
+            let supervisors = self.host.supervisors;
             std::thread::Builder::new()
                 .name(format!("run-{at}"))
                 .spawn_scoped(scope, move || {
                     let run_id = request.run_id.clone();
-                    let accepted = || {
-                        if !output.is_json() {
-                            output.note(&format!("{name}: {run_id} began"));
-                        }
-                    };
+                    let accepted = || began(&name, &run_id);
                     let answer = supervisors.run(&request, accepted);
                     let answer = answer.map(|result| Box::new(Finished { request, result }));
                     // Sending fails only if the receiver was dropped because the scheduler failed.
@@ -267,9 +263,7 @@ impl Drive<'_, '_> {
         }
         self.group.settled(at, &mut row, finished, status);
         self.rows.put(at, &row).map_err(|e| unwritable(&e))?;
-        if !self.host.output.is_json() {
-            self.host.output.line(&row_line(&self.group.name(at), &row));
-        }
+        (self.host.ended)(&self.group.name(at), &row);
         Ok(())
     }
 }
@@ -279,23 +273,10 @@ pub(super) fn timings(began: Instant, started: &str) -> Value {
     json!({"started_at": started, "ended_at": wp_codebox_runtime::now_rfc3339(), "duration_ms": duration})
 }
 
-/// Formats the row of a task as one human-readable line.
-fn row_line(name: &str, row: &Map<String, Value>) -> String {
-    let text = |key: &str| row.get(key).and_then(Value::as_str);
-    let why = row.get("error").and_then(|e| e["message"].as_str());
-    let line = format!(
-        "{name:<16} {:<10} {:<36} {}",
-        text("status").unwrap_or_default(),
-        text("run_id").unwrap_or("-"),
-        why.or_else(|| text("summary")).unwrap_or_default()
-    );
-    plain_line(&line)
-}
-
 /// Copies the bundle of a run below `directory` of the directory of `--artifacts`, if that was
 /// given; returns the target directory or the error.
-pub(super) fn export(host: &Host<'_>, result: &RunResult, directory: &Path) -> Option<Value> {
-    let (root, bundle) = (host.args.artifacts.as_ref()?, result.artifacts.as_ref()?);
+pub fn export(host: &Host<'_>, result: &RunResult, directory: &Path) -> Option<Value> {
+    let (root, bundle) = (host.artifacts?, result.artifacts.as_ref()?);
     let target = root.join(directory).join(result.run_id.as_str());
     let copied = std::fs::create_dir_all(&target)
         .and_then(|()| wp_codebox_supervisor::copy_bundle(bundle.path.as_ref(), &target));

@@ -1,6 +1,6 @@
 //! `agent-sandbox-batch`: independent tasks, each with its own sandbox and result row.
 
-use super::drive::{Driven, Finished, Group, Host, drive};
+use super::drive::{Answered, Finished, Group, Host, drive};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use wp_codebox_contracts::ErrorBody;
@@ -58,15 +58,15 @@ impl Group for Batch {
 
 /// Runs the tasks of a batch. Returns the members of the output without its rows, the exit status,
 /// and the rows.
-pub(super) fn run(
+pub fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,
     concurrency: u16,
     session: &str,
-) -> Result<(Map<String, Value>, u8, Driven), ErrorBody> {
+) -> Result<Answered, ErrorBody> {
     let mut batch = Batch::read(input, session)?;
-    let driven = drive(host, &mut batch, usize::from(concurrency))?;
+    let rows = drive(host, &mut batch, usize::from(concurrency))?;
     let (mut answer, exit) = batch.answer(u64::from(concurrency));
     answer.insert("wp".to_owned(), host.wordpress.as_str().into());
-    Ok((answer, exit, driven))
+    Ok((answer, exit, rows))
 }

@@ -1,7 +1,7 @@
 //! `agent-fanout`: workers with dependencies, and their aggregated result.
 
-use super::drive::{Driven, Finished, Group, Host, drive, timings};
-use super::{layout, task};
+use super::drive::{Answered, Finished, Group, Host, drive, timings};
+use super::layout;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -77,34 +77,33 @@ fn source(finished: &Finished, target: &str) -> Option<String> {
 
 /// Runs the workers of a fan-out. Returns the members of the output without its rows, the exit
 /// status, and the rows.
-pub(super) fn run(
+pub fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,
     session: &str,
-) -> Result<(Map<String, Value>, u8, Driven), ErrorBody> {
+) -> Result<Answered, ErrorBody> {
     let mut fanout = Fanout::read(input, MAX_FANOUT_CONCURRENCY, session)?;
     // No worker starts if any part of the plan is invalid.
     for at in 0..Fanout::size(&fanout) {
         let input = fanout.task(at)?;
-        task::request(&input, host.args, host.settings)
-            .map_err(|error| invalid_task(fanout.id(at), &error))?;
+        (host.request)(&input).map_err(|error| invalid_task(fanout.id(at), &error))?;
     }
     let (began, started) = (Instant::now(), wp_codebox_runtime::now_rfc3339());
     let concurrency = usize::try_from(fanout.concurrency()).unwrap_or(1);
-    let mut driven = drive(host, &mut fanout, concurrency)?;
+    let mut rows = drive(host, &mut fanout, concurrency)?;
     let timings = match timings(began, &started) {
         Value::Object(timings) => timings,
         _ => Map::new(),
     };
     let (mut answer, exit) = fanout.answer(&timings);
     answer.insert("wp".to_owned(), host.wordpress.as_str().into());
-    if let Some(root) = &host.args.artifacts {
+    if let Some(root) = host.artifacts {
         let ids: Vec<&str> = (0..Fanout::size(&fanout)).map(|at| fanout.id(at)).collect();
-        if let Err(e) = layout::write(root, &mut answer, &ids, &mut driven.rows) {
+        if let Err(e) = layout::write(root, &mut answer, &ids, &mut rows) {
             // Do not fail: the output still has every row, and the bundles are in the state
             // directory.
             layout::note_failure(&mut answer, root, &e);
         }
     }
-    Ok((answer, exit, driven))
+    Ok((answer, exit, rows))
 }
