@@ -11,6 +11,7 @@ use wp_codebox_contracts::{
 };
 pub(crate) use wp_codebox_runs::{absolute, is_json_text, policy, policy_document, real_file};
 pub use wp_codebox_runs::{input, text};
+use wp_codebox_sandboxes::HostPaths;
 
 /// Size limits of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
@@ -98,6 +99,20 @@ pub(crate) fn environment(name: &str) -> Option<String> {
 /// Returns the host paths of a run with the WordPress that the settings name.
 pub(crate) fn named_paths(settings: &Settings) -> Result<RunPaths, ErrorBody> {
     run_paths(settings, settings.named_wordpress()?)
+}
+
+impl HostPaths for Settings {
+    fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    fn wordpress(&self) -> Result<&Path, ErrorBody> {
+        self.named_wordpress()
+    }
+
+    fn run_paths(&self, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
+        run_paths(self, wordpress)
+    }
 }
 
 /// Returns the host paths of a run that is started with this program.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
+mod cancel;
 mod environment;
 mod input_file;
 pub mod live;
@@ -19,6 +20,7 @@ pub mod supervisor;
 mod supervisors;
 mod task;
 
+pub use cancel::cancel_run;
 pub use environment::Environment;
 pub use input_file::{directory_of, read_file};
 pub use model::{ModelOptions, ModelPart, model};

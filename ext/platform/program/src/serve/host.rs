@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{
     BundleRow, Dir, HostKey, Store, StoredBundle, VerifyOptions, verify_bundle,
 };
-use wp_codebox_cli::cancel;
-use wp_codebox_cli::profile::{self, Loaded};
-use wp_codebox_cli::sandbox::Sandboxes;
 use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     CancelDetails, ErrorBody, ErrorCode, Limits, RunId, RunList, RunMode, RunRequest, RunStatus,
     SiteId, schema_id,
 };
 use wp_codebox_routing::ExtensionId;
+use wp_codebox_runs::cancel_run;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, PageLimits, StateDir, StatusFilter, events, list_selected, reap_dead,
     status, view,
 };
+use wp_codebox_sandboxes::Sandboxes;
+use wp_codebox_sandboxes::{LoadedProfile, valid_profiles};
 use wp_codebox_service::{
     Actor, Host, Page, PlannedRun, ProfileDocument, RunOrder, RunProgress, RunSelection, SandboxId,
 };
@@ -157,7 +157,7 @@ impl PlannedRun for Planned<'_> {
     }
 }
 
-fn document(Loaded { profile, text }: Loaded) -> ProfileDocument {
+fn document(LoadedProfile { profile, text }: LoadedProfile) -> ProfileDocument {
     ProfileDocument {
         document: json!(profile),
         route: profile.route_request(),
@@ -199,7 +199,7 @@ fn precedence(version: &str) -> impl Ord + use<> {
 
 impl Host for Machine {
     fn profiles(&self) -> Result<Vec<ProfileDocument>, ErrorBody> {
-        let mut all: Vec<ProfileDocument> = profile::all(self.state.path())
+        let mut all: Vec<ProfileDocument> = valid_profiles(self.state.path())
             .into_iter()
             .map(document)
             .collect();
@@ -290,7 +290,7 @@ impl Host for Machine {
             actor: Some(actor.to_string()),
             reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
         };
-        let answer = cancel::cancel(&self.state, &self.found(id)?, &wish)?;
+        let answer = cancel_run(&self.state, &self.found(id)?, &wish)?;
         Ok(json!(answer))
     }
 

@@ -10,8 +10,6 @@ use std::path::PathBuf;
 use wp_codebox_cli::groups::{TaskArgs, run_request};
 use wp_codebox_cli::guest_args::StoreArgs;
 use wp_codebox_cli::placement::PlacementArgs;
-use wp_codebox_cli::profile;
-use wp_codebox_cli::sandbox::{LONGEST, check_route};
 use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     AboveCeiling, ErrorBody, ErrorCode, LimitsRequest, MountRequest, RunId, RunMode, RunRequest,
@@ -19,6 +17,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{defaults, normalise_task};
 use wp_codebox_recipe::Profile;
+use wp_codebox_sandboxes::parsed_profile;
+use wp_codebox_sandboxes::{LONGEST, check_route};
 use wp_codebox_service::{Requester, RunOrder};
 
 const MIB: u64 = 1024 * 1024;
@@ -70,7 +70,7 @@ pub(super) fn request(
     let profile = match &order.profile {
         None => None,
         Some(document) => {
-            let loaded = profile::parsed(document.text.as_bytes(), &document.id)?;
+            let loaded = parsed_profile(document.text.as_bytes(), &document.id)?;
             check_route(&loaded.profile)?;
             Some(loaded.profile)
         }

@@ -6,7 +6,6 @@
 
 use super::server::NatsArgs;
 use crate::request::{absolute, input};
-use crate::sandbox::private_text;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -19,6 +18,7 @@ use wp_codebox_contracts::{
     SubmitterName, schema_id,
 };
 use wp_codebox_runtime::StateDir;
+use wp_codebox_sandboxes::private_text;
 
 /// Name of the file in the state directory.
 const FILE: &str = "cluster.json";

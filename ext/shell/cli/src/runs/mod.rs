@@ -21,6 +21,7 @@ use wp_codebox_contracts::{
     CancelDetails, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle,
     RunCancellationRequest, RunList, RunRegistryPage, Sha256Hex, schema_id,
 };
+use wp_codebox_runs::cancel_run;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries,
     list_of_user, recover_run, view,
@@ -149,7 +150,7 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
         actor: Some(args.actor.clone()),
         reason: args.reason.clone(),
     };
-    let answer = crate::cancel::cancel(&state, &run, &wish)?;
+    let answer = cancel_run(&state, &run, &wish)?;
     if !output.is_json() {
         output.line(&table::cancellation(&answer));
         return Ok(());

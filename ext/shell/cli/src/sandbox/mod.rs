@@ -8,30 +8,19 @@
 mod args;
 mod create;
 mod estimate;
-mod operations;
 mod place;
-mod route;
-mod secret_source;
-mod seed;
-mod shelf;
 mod shown;
 
 pub(crate) use args::SandboxCommand;
-pub use create::{LONGEST, PreviewAccess, ValidatedSandbox, Wanted};
-pub use estimate::estimate;
-pub use operations::Sandboxes;
-pub use route::check as check_route;
-pub use secret_source::{SecretSource, private_text};
-pub use seed::Seed;
 
 use super::duration;
 use super::output::Output;
 use crate::Settings;
+use crate::request::environment;
 use args::{
     ExtendArgs, ListArgs, OneArgs, PreviewArgs, RemoveSnapshotArgs, RestoreArgs, SnapshotArgs,
     SnapshotsArgs,
 };
-use operations::REQUEST_TIMEOUT;
 use place::Place;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -42,6 +31,7 @@ use wp_codebox_control::{ReplyTimeout, new_run_id};
 use wp_codebox_runs::live;
 use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::find;
+use wp_codebox_sandboxes::{PreviewAccess, REQUEST_TIMEOUT, SecretSource, Seed, Wanted};
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     let (name, done) = match command {
@@ -165,7 +155,7 @@ fn recreate(args: &OneArgs, output: Output) -> Result<Value, ErrorBody> {
         max_runs: None,
         preview: PreviewAccess::Machine,
     };
-    let valid = wanted.validate(settings, &SecretSource::Environment)?;
+    let valid = wanted.validate(&settings, &SecretSource::Environment(environment))?;
     sandboxes.end(&run, &args.place.actor, "it is recreated")?;
     valid.make(supervisor)
 }

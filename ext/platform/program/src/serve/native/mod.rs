@@ -17,8 +17,6 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use wp_codebox_changes::file_content;
-use wp_codebox_cli::profile::{self, Loaded};
-use wp_codebox_cli::sandbox::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
 use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, RunMode, SiteId, SyncIn, SyncOut,
@@ -26,6 +24,8 @@ use wp_codebox_contracts::{
 use wp_codebox_routing::{ArchitectureName, Capabilities};
 use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{FoundRun, NewRun, PageLimits, RunDir, StateDir, events};
+use wp_codebox_sandboxes::{LoadedProfile, parsed_profile};
+use wp_codebox_sandboxes::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
 use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,
     Reachability, SandboxId, SandboxView,
@@ -178,7 +178,7 @@ impl Native {
             Some(reference) => Some(self.sandboxes().starting_snapshot(reference)?),
         };
         let settings = self.settings_for(&request.inputs)?;
-        let valid = wanted.validate(settings, &SecretSource::Files(&self.state))?;
+        let valid = wanted.validate(&settings, &SecretSource::Files(&self.state))?;
         valid.start(
             &self.state,
             self.runner.supervisor(&self.settings, RunMode::Detached)?,
@@ -403,7 +403,7 @@ impl Extension for Native {
     }
 
     fn estimate(&self, profile: &ProfileDocument, duration_ms: u64) -> Result<Value, ErrorBody> {
-        let Loaded { profile, .. } = profile::parsed(profile.text.as_bytes(), &profile.id)?;
+        let LoadedProfile { profile, .. } = parsed_profile(profile.text.as_bytes(), &profile.id)?;
         estimate(self.sandboxes(), &profile, duration_ms)
     }
 }

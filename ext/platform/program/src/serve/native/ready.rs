@@ -4,8 +4,6 @@
 use super::view::ended_error;
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use wp_codebox_cli::profile;
-use wp_codebox_cli::sandbox::{Sandboxes, Seed};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventProjection, EventsRequest, Follow, LiveReply, LiveRequest,
     PreviewRequest, RunStatus,
@@ -13,6 +11,8 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, status};
+use wp_codebox_sandboxes::parsed_profile;
+use wp_codebox_sandboxes::{Sandboxes, Seed};
 use wp_codebox_service::Reachability;
 
 /// Actor of requests that the service makes for itself, e.g. the list of changed files.
@@ -91,7 +91,7 @@ pub(super) fn reachability(
 ) -> Result<Reachability, ErrorBody> {
     let document = sandboxes.document(run)?;
     let seed = Seed::read(sandboxes.state, sandboxes.site, &run.run_id);
-    let profile = seed.and_then(|seed| profile::parsed(seed.profile.as_bytes(), "of the sandbox"));
+    let profile = seed.and_then(|seed| parsed_profile(seed.profile.as_bytes(), "of the sandbox"));
     Ok(Reachability {
         // Without the stored parameters the sandbox itself decides: it refuses programs that its
         // policy does not allow.

@@ -1,9 +1,9 @@
 //! Converts state, end and leftovers of a sandbox to the types of the service.
 
 use serde_json::Value;
-use wp_codebox_cli::sandbox::Sandboxes;
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunView};
 use wp_codebox_runtime::{FoundRun, RegistryError, RunUsage, cost, view};
+use wp_codebox_sandboxes::Sandboxes;
 use wp_codebox_service::{CleanupReport, Ended, SandboxState, SandboxUsage, SandboxView};
 
 /// Maximum size of a run's result that is read, in bytes.

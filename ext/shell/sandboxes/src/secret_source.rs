@@ -9,18 +9,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SecretBinding};
 use wp_codebox_recipe::{Profile, SecretRef};
+use wp_codebox_runs::Environment;
 use wp_codebox_runtime::{Owner, StateDir};
 
 /// Name of the state directory's subdirectory that contains one file per secret.
-pub(crate) const SECRETS: &str = "secrets";
+const SECRETS: &str = "secrets";
 /// Maximum size of a secret in bytes.
 const LARGEST: usize = 64 * 1024;
 
 /// Source of secret values.
 #[derive(Debug, Clone, Copy)]
 pub enum SecretSource<'a> {
-    /// The environment of this process.
-    Environment,
+    /// The environment of the command.
+    Environment(Environment),
     /// The files `secrets/NAME` in the state directory, mode 0600, of root or of the owner of the
     /// state directory.
     Files(&'a StateDir),
@@ -63,7 +64,7 @@ impl SecretSource<'_> {
     fn value(self, secret: &SecretRef) -> Result<String, ErrorBody> {
         let name = &secret.name;
         match self {
-            Self::Environment => std::env::var(name).map_err(|_| {
+            Self::Environment(environment) => environment(name).ok_or_else(|| {
                 let message = format!("the profile needs the secret {name}, but this environment variable is not set or not valid UTF-8; export it");
                 ErrorBody::new(ErrorCode::SecretInvalid, message)
             }),
@@ -138,7 +139,7 @@ pub fn private_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::parsed;
+    use crate::profiles::parsed_profile;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
@@ -174,7 +175,7 @@ setup:
     #[test]
     fn secret_files_give_all_secrets_of_a_profile_or_only_the_named_ones() {
         let (_temp, state) = state();
-        let profile = parsed(PROFILE.as_bytes(), "test").unwrap().profile;
+        let profile = parsed_profile(PROFILE.as_bytes(), "test").unwrap().profile;
         let source = SecretSource::Files(&state);
         let all = source.resolve(&profile, None).unwrap();
         let values: Vec<_> = all
@@ -196,7 +197,7 @@ setup:
     #[test]
     fn secret_file_that_is_missing_open_to_others_a_link_or_a_pipe_is_refused_without_its_value() {
         let (_temp, state) = state();
-        let profile = parsed(PROFILE.as_bytes(), "test").unwrap().profile;
+        let profile = parsed_profile(PROFILE.as_bytes(), "test").unwrap().profile;
         let path = state.path().join(SECRETS).join("FIRST_KEY");
         let refused = |why: &str| {
             let error = SecretSource::Files(&state)

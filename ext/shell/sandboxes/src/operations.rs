@@ -1,9 +1,8 @@
 //! Operations on the sandboxes of one site, for `wp-codebox sandbox` and for the service
 //! (`wp-codebox serve`) alike. They know nothing of a command line.
 
-use super::shelf;
-use super::shown::{self, POLL_INTERVAL, PROVENANCE};
-use crate::cancel;
+use crate::document::{self, POLL_INTERVAL, PROVENANCE};
+use crate::shelf;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -11,14 +10,14 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_control::ReplyTimeout;
-use wp_codebox_runs::live;
+use wp_codebox_runs::{cancel_run, live};
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, SnapshotScope, SnapshotStore, StateDir,
     StatusFilter, find, list, now_rfc3339, reap_dead, status, view,
 };
 
 /// Time limit for a request to a sandbox, enough for a snapshot of several gigabytes.
-pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time limit for a sandbox to write its bundle and end.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -66,12 +65,12 @@ impl Sandboxes<'_> {
 
     /// Returns `sandbox/v1` of a sandbox in any state.
     pub fn document(self, run: &FoundRun) -> Result<Value, ErrorBody> {
-        shown::document(self.state, run)
+        document::document(self.state, run)
     }
 
     /// Returns `sandbox-list/v1` of at most `limit` sandboxes, newest first. Runs that cannot be read
     /// are in its member `unreadable`.
-    pub(super) fn list(self, limit: usize) -> Result<Value, ErrorBody> {
+    pub fn list(self, limit: usize) -> Result<Value, ErrorBody> {
         let filter = ListFilter {
             status: StatusFilter::Any,
             limit: usize::MAX,
@@ -193,15 +192,15 @@ impl Sandboxes<'_> {
             };
             // Ask the sandbox to close, unless it is not ready yet. If it was not asked or did not
             // answer, cancel its run; a cancelled run also saves its changes.
-            let heard = shown::is_held(run)
-                && !shown::is_being_made(run)
+            let heard = document::is_held(run)
+                && !document::is_being_made(run)
                 && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
             if !heard && !ended()? {
                 let wish = CancelDetails {
                     actor: Some(actor.to_owned()),
                     reason: Some(reason.to_owned()),
                 };
-                cancel::cancel(self.state, run, &wish)?;
+                cancel_run(self.state, run, &wish)?;
             }
         }
         let until = Instant::now() + END_TIMEOUT;
@@ -209,7 +208,7 @@ impl Sandboxes<'_> {
         // the sandbox ended by itself. If it died in between, `reap_dead` removes the socket.
         loop {
             let is_ended = ended()?;
-            if is_ended && !shown::is_held(run) {
+            if is_ended && !document::is_held(run) {
                 return Ok(());
             }
             if is_ended {

@@ -16,7 +16,7 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Cancels a run. Has no effect if the run has ended or was cancelled before.
-pub fn cancel(
+pub fn cancel_run(
     state: &StateDir,
     run: &FoundRun,
     wish: &CancelDetails,

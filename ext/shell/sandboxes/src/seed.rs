@@ -47,7 +47,7 @@ pub struct Seed {
 
 impl Seed {
     /// Returns the parameters for a sandbox that replaces the sandbox `of`.
-    pub(super) fn again(self, of: &RunId, actor: &str) -> Self {
+    pub fn again(self, of: &RunId, actor: &str) -> Self {
         Self {
             actor: actor.to_owned(),
             instead_of: Some(of.clone()),

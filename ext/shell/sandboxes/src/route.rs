@@ -13,7 +13,7 @@ const REASONS: usize = 20;
 /// Refuses a profile that requires another extension (system that runs sandboxes) than `native`, or
 /// whose placement and routing rules this host does not meet. The rules are those of a service
 /// whose only host is this one.
-pub fn check(profile: &Profile) -> Result<(), ErrorBody> {
+pub fn check_route(profile: &Profile) -> Result<(), ErrorBody> {
     let internal = |error: InvalidId| ErrorBody::new(ErrorCode::Internal, error.to_string());
     let architecture = ArchitectureName::new(std::env::consts::ARCH).map_err(internal)?;
     let host = HostRecord::new(HostId::local(), ExtensionId::native(), 1);

@@ -11,7 +11,7 @@ use wp_codebox_runtime::{
 /// Name of the audit log event that records the removal of a snapshot.
 const EVENT: &str = "sandbox.snapshot.removed";
 
-pub(super) fn snapshots(
+pub(crate) fn snapshots(
     state: &StateDir,
     site: &SiteId,
     of: Option<&FoundRun>,
@@ -40,7 +40,7 @@ pub(super) fn snapshots(
     Ok(document)
 }
 
-pub(super) fn remove(
+pub(crate) fn remove(
     (state, site): (&StateDir, &SiteId),
     reference: &str,
     of: Option<&FoundRun>,
