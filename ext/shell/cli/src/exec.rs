@@ -1,13 +1,11 @@
 //! `wp-codebox exec`: runs a program in a held sandbox, a run that is kept open after its setup.
 
-mod input;
 mod terminal;
 
 use super::output::{Output, Stream};
 use super::runs::{self, PlaceArgs};
 use base64::Engine;
 use clap::Args;
-use input::Input;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -20,6 +18,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{LiveClient, ReplyTimeout};
 use wp_codebox_policy::DeniedHosts;
 use wp_codebox_runs::live::open;
+use wp_codebox_runs::{ProgramInput, copy_stdin};
 use wp_codebox_runtime::kernel_error;
 
 /// Number of last bytes of the output in which a failed program's denied network requests are
@@ -184,7 +183,7 @@ pub(crate) fn run(
     let sender = client
         .sender()
         .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))?;
-    let input = Arc::new(Input::new(sender));
+    let input = Arc::new(ProgramInput::new(sender));
     // The drop of `raw` restores the terminal, on every return path.
     let raw = match (args.tty, std::io::stdin().is_terminal()) {
         (true, true) => RawMode::enter(),
@@ -194,7 +193,7 @@ pub(crate) fn run(
         let message = format!("signals and terminal size changes cannot be received: {e}");
         kernel_error(ErrorCode::Internal, message, &e)
     })?;
-    input::copy_stdin(Arc::clone(&input), args.tty)?;
+    copy_stdin(Arc::clone(&input), args.tty)?;
     let done = follow(output, printing, &args, &input, &client, seen);
     drop(raw);
     done
@@ -252,7 +251,7 @@ fn follow(
     output: &Output,
     printing: Printing,
     args: &ExecArgs,
-    input: &Input,
+    input: &ProgramInput,
     client: &LiveClient,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Ended, ErrorBody> {

@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
+mod bundle;
 mod cancel;
 mod environment;
 mod input_file;
 pub mod live;
 mod model;
 mod network;
+mod program_input;
 mod recipe;
 mod request;
 pub mod signals;
@@ -20,11 +22,13 @@ pub mod supervisor;
 mod supervisors;
 mod task;
 
+pub use bundle::run_bundle;
 pub use cancel::cancel_run;
 pub use environment::Environment;
 pub use input_file::{directory_of, read_file};
 pub use model::{ModelOptions, ModelPart, model};
 pub use network::NetworkOptions;
+pub use program_input::{ProgramInput, copy_stdin};
 pub use recipe::{
     AgentOptions, Asked, Host, Loaded, RunReport, Verified, build, load, recipe_run, refused,
     summary, verify, wordpress_version,

@@ -10,8 +10,10 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod document;
+mod episode;
 mod estimate;
 mod operations;
+mod preview_lease;
 mod profiles;
 mod route;
 mod secret_source;
@@ -19,8 +21,10 @@ mod seed;
 mod shelf;
 mod wanted;
 
+pub use episode::{ask_episode, close_episode, start_episode};
 pub use estimate::{check_duration, estimate};
 pub use operations::{REQUEST_TIMEOUT, Sandboxes};
+pub use preview_lease::{lease_id, preview_lease};
 pub use profiles::{
     LoadedProfile, load_profile, parsed_profile, profile_files, read_profile, valid_profiles,
 };

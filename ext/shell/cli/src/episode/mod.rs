@@ -6,24 +6,16 @@ pub(crate) use args::EpisodeCommand;
 
 use super::guest_args::GitMode;
 use super::output::Output;
-use super::runs::{bundle, found};
+use super::runs::found;
 use super::{Settings, duration, mount, request};
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
-    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec, parse_json,
+    ActionRequest, ErrorBody, ErrorCode, Hold, LiveRequest, ObservationSpec, RunMode, RunRequest,
+    SnapshotRequest, TaskSpec, parse_json,
 };
-use wp_codebox_control::ReplyTimeout;
-use wp_codebox_runs::live;
-use wp_codebox_runs::supervisor;
-use wp_codebox_runtime::{FoundRun, StateDir, entry};
-
-/// Time limit of `start` for the sandbox to become ready, and of `close` for its bundle.
-const READY: Duration = Duration::from_secs(120);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+use wp_codebox_sandboxes::{ask_episode, close_episode, start_episode};
 
 pub(crate) fn main(output: &Output, command: &EpisodeCommand) -> ExitCode {
     let (name, done) = match command {
@@ -62,11 +54,7 @@ fn invalid(what: impl Into<String>) -> ErrorBody {
 
 fn ask(which: &Which, asked: LiveRequest) -> Result<Value, ErrorBody> {
     let (_, run) = found(&which.place, &which.sandbox)?;
-    put(&run, &which.actor, asked)
-}
-
-fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, ErrorBody> {
-    live::ask(run, actor, request, ReplyTimeout::Unlimited)
+    ask_episode(&run, &which.actor, asked)
 }
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
@@ -100,53 +88,6 @@ fn spec(given: &str) -> Result<ObservationSpec, ErrorBody> {
     serde_json::from_value(value).map_err(|e| invalid(format!("the observation: {e}")))
 }
 
-fn start(args: &StartArgs, output: Output) -> Result<Value, ErrorBody> {
-    let settings = Settings::for_guests(&args.store.paths, None, output)?;
-    let request = sandbox(args, &settings)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    supervisor::until_accepted(&request)?;
-    state.become_owner().map_err(|e| e.body())?;
-    let run = FoundRun {
-        path: state
-            .path()
-            .join("sites")
-            .join(request.site.as_str())
-            .join("runs")
-            .join(request.run_id.as_str()),
-        site: request.site,
-        run_id: request.run_id,
-    };
-    let deadline = Instant::now() + READY;
-    loop {
-        let look = entry(&state, &run).map_err(|e| e.body())?;
-        if look.lifecycle.terminal {
-            return Err(ended(&look));
-        }
-        match put(&run, "cli", LiveRequest::Status {}) {
-            Ok(status) if matches!(status["state"].as_str(), Some("ready" | "active")) => {
-                return Ok(status);
-            }
-            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
-            Ok(_) => {
-                let message = format!(
-                    "sandbox {} is not ready after two minutes; look at it with `wp-codebox runs status`",
-                    run.run_id
-                );
-                return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Returns the error for a sandbox that ended before it was ready.
-fn ended(entry: &RunRegistryEntry) -> ErrorBody {
-    entry.error.clone().unwrap_or_else(|| {
-        let message = format!("{} ended before it was ready", entry.run_id);
-        ErrorBody::new(ErrorCode::RunFailed, message)
-    })
-}
-
 /// Builds the run request that starts the sandbox of an episode.
 fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let time = |flag: &str, given: &str| duration::positive(ErrorCode::InputInvalid, flag, given);
@@ -177,43 +118,14 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
     request::request(task, &args.store.site, settings)
 }
 
-/// Ends the sandbox of an episode and waits until its bundle is written.
+fn start(args: &StartArgs, output: Output) -> Result<Value, ErrorBody> {
+    let settings = Settings::for_guests(&args.store.paths, None, output)?;
+    let request = sandbox(args, &settings)?;
+    start_episode(&settings.state_dir, request)
+}
+
 fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
     let which = &args.which;
     let (state, run) = found(&which.place, &which.sandbox)?;
-    let asked = put(
-        &run,
-        &which.actor,
-        LiveRequest::Close {
-            reason: String::new(),
-        },
-    );
-    let deadline = Instant::now() + READY;
-    loop {
-        let look = entry(&state, &run).map_err(|e| e.body())?;
-        let over = look.lifecycle.terminal;
-        // A supervisor first writes the final record and then removes the scratch directory; wait
-        // for both.
-        let cleaning = look.lifecycle.cleanup.status == LifecycleCleanupStatus::Running;
-        if over && (!cleaning || Instant::now() > deadline) {
-            let bundle = bundle(&state, &run, look.metadata.contains_key("salvaged"))?;
-            return Ok(json!({"record": look, "bundle": bundle}));
-        }
-        // The close request also fails if the sandbox is already closing: report its error only
-        // if the sandbox has not ended ten seconds later.
-        if let Err(error) = &asked
-            && !over
-            && Instant::now() > deadline - READY + Duration::from_secs(10)
-        {
-            return Err(error.clone());
-        }
-        if Instant::now() > deadline {
-            let message = format!(
-                "sandbox {} has not ended after two minutes; try again",
-                run.run_id
-            );
-            return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
+    close_episode(&state, &run, &which.actor)
 }

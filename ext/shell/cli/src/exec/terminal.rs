@@ -1,12 +1,12 @@
 //! Puts this command's terminal into raw mode while a program of the sandbox uses it. The previous
 //! mode is restored when this process ends, unless SIGKILL ends it.
 
-use super::input::Input;
 use rustix::stdio;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{LiveInput, TerminalSize};
+use wp_codebox_runs::ProgramInput;
 
 /// Raw mode of the terminal on standard input; the drop of the value restores the terminal.
 pub(super) struct RawMode {
@@ -63,7 +63,7 @@ pub(super) fn size_of_terminal() -> Option<TerminalSize> {
 /// Starts a thread that forwards changes of the terminal's size, and without raw mode also signals,
 /// to the program. In raw mode keys produce no signals, so a signal is meant for this process,
 /// which then restores the terminal and exits.
-pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Result<()> {
+pub(super) fn follow(input: Arc<ProgramInput>, raw: Option<Restorer>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -16,15 +16,14 @@ use super::output::Output;
 use args::{CancelArgs, FormArg, ListArgs};
 use place::open;
 use std::process::ExitCode;
-use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
-    CancelDetails, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle,
-    RunCancellationRequest, RunList, RunRegistryPage, Sha256Hex, schema_id,
+    CancelDetails, ErrorBody, RunArtifactList, RunCancellationRequest, RunList, RunRegistryPage,
+    schema_id,
 };
-use wp_codebox_runs::cancel_run;
+use wp_codebox_runs::{cancel_run, run_bundle};
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries,
-    list_of_user, recover_run, view,
+    ListFilter, StatusFilter, cancellation, entry, list, list_entries, list_of_user, recover_run,
+    view,
 };
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
@@ -185,7 +184,7 @@ fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let salvaged = entry.metadata.contains_key("salvaged");
     // The bundle of a run is complete only when the run has ended.
     let bundle = match entry.lifecycle.terminal {
-        true => bundle(&state, &run, salvaged)?,
+        true => run_bundle(&state, &run, salvaged)?,
         false => None,
     };
     let answer = RunArtifactList {
@@ -198,44 +197,4 @@ fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     };
     output.answer(&answer, &table::artifacts(&answer));
     Ok(())
-}
-
-pub(crate) fn bundle(
-    state: &StateDir,
-    run: &FoundRun,
-    salvaged: bool,
-) -> Result<Option<RunBundle>, ErrorBody> {
-    let artifacts = state
-        .path()
-        .join("sites")
-        .join(run.site.as_str())
-        .join("artifacts");
-    let directory = artifacts.join(run.run_id.as_str());
-    if !directory.is_dir() {
-        return Ok(None);
-    }
-    let unreadable = |why: &str| ErrorBody::new(ErrorCode::StateDirInvalid, why);
-    let root = Dir::open(state.path()).map_err(|e| unreadable(&e.to_string()))?;
-    let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
-    let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
-    let (manifest, manifest_sha256) = manifest(&stored)?;
-    Ok(Some(RunBundle {
-        id: manifest.id,
-        directory: directory.to_string_lossy().into_owned(),
-        manifest_sha256,
-        salvaged,
-        files: manifest.files,
-    }))
-}
-
-fn manifest(stored: &StoredBundle) -> Result<(Manifest, Sha256Hex), ErrorBody> {
-    let broken = || {
-        ErrorBody::new(
-            ErrorCode::ArtifactVerificationFailed,
-            "the manifest of this run's bundle cannot be read; run `wp-codebox artifacts verify` to see why",
-        )
-    };
-    let bytes = stored.bytes("manifest.json").ok_or_else(broken)?;
-    let manifest = serde_json::from_slice(&bytes).map_err(|_| broken())?;
-    Ok((manifest, wp_codebox_artifacts::sha256(&bytes)))
 }

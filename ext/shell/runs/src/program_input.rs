@@ -19,7 +19,8 @@ use wp_codebox_runtime::kernel_error;
 const PIECE: usize = 48 * 1024;
 
 /// Sending half of the connection to the sandbox.
-pub(super) struct Input {
+#[derive(Debug)]
+pub struct ProgramInput {
     /// Socket; `None` after a line was sent incompletely.
     stream: Mutex<Option<UnixStream>>,
     credit: Mutex<StdinCredit>,
@@ -27,8 +28,9 @@ pub(super) struct Input {
     failure: Mutex<Option<ErrorBody>>,
 }
 
-impl Input {
-    pub(super) fn new(stream: UnixStream) -> Self {
+impl ProgramInput {
+    /// Creates the sending half of a connection, without credit.
+    pub fn new(stream: UnixStream) -> Self {
         Self {
             stream: Mutex::new(Some(stream)),
             credit: Mutex::default(),
@@ -39,7 +41,7 @@ impl Input {
 
     /// Sends one line. If the connection is closed, callers may ignore the error: the thread that
     /// reads replies reports it.
-    pub(super) fn send_message(&self, input: &LiveInput) -> io::Result<()> {
+    pub fn send_message(&self, input: &LiveInput) -> io::Result<()> {
         let mut line = serde_json::to_vec(input)?;
         line.push(b'\n');
         let mut stream = locked(&self.stream);
@@ -50,12 +52,12 @@ impl Input {
     }
 
     /// Adds the credit (bytes of input that the sandbox agrees to receive) that a reply grants.
-    pub(super) fn update_credit(&self, reply: &LiveReply) {
+    pub fn update_credit(&self, reply: &LiveReply) {
         self.change(|credit| credit.update(reply));
     }
 
     /// Returns the error that stopped the reading of standard input, if there was one.
-    pub(super) fn failure(&self) -> Option<ErrorBody> {
+    pub fn failure(&self) -> Option<ErrorBody> {
         locked(&self.failure).clone()
     }
 
@@ -129,7 +131,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Copies standard input in a separate thread, which runs until this process ends. A read error
 /// kills the program: if it got an end of file instead, it would take partial input for complete.
-pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> {
+pub fn copy_stdin(input: Arc<ProgramInput>, tty: bool) -> Result<(), ErrorBody> {
     let copy = move || {
         if let Err(errno) = input.copy(tty) {
             let message = format!("standard input cannot be read: {errno}");
@@ -162,7 +164,7 @@ mod tests {
     #[test]
     fn stdin_is_sent_only_up_to_the_credit_and_not_after_the_program_closed_its_stdin() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let input = Input::new(ours);
+        let input = ProgramInput::new(ours);
         input.change(|credit| *credit = StdinCredit::Bytes(7));
         assert_eq!(input.next_len(), Some(7));
         input.send(b"words").unwrap();
@@ -175,7 +177,7 @@ mod tests {
     fn nothing_is_sent_to_the_sandbox_after_an_incomplete_line() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let input = Input::new(ours);
+        let input = ProgramInput::new(ours);
         // The socket accepts only a part of this line.
         assert!(input.send(&vec![0; 4 * 1024 * 1024]).is_err());
         assert!(input.send_message(&LiveInput::StdinEnd).is_err());
