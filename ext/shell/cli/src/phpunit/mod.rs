@@ -11,13 +11,11 @@ use crate::{Settings, mount};
 use args::AnnotationStyle;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use wp_codebox_contracts::{DEFAULT_MAX_RUNS, ErrorBody, ErrorCode, MountRequest, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MountRequest, RunRequest};
 use wp_codebox_runs::Supervisors;
 use wp_codebox_workloads::groups::replace_file;
-use wp_codebox_workloads::phpunit::{COMMAND, Shard, failure, github, junit, merged};
+use wp_codebox_workloads::phpunit::{COMMAND, Shard, failure, github, junit, merged, run_shards};
 
 /// Guest directory of the plugins.
 const PLUGINS: &str = "/wordpress/wp-content/plugins/";
@@ -45,7 +43,12 @@ fn run(output: Output, args: &PhpunitArgs) -> Result<u8, ErrorBody> {
         .map(|shard| request(args, &settings, project.as_ref(), shard))
         .collect::<Result<Vec<_>, _>>()?;
     let began = Instant::now();
-    let shards = run_all(output, args, &requests)?;
+    let supervisors = Supervisors::begin()?;
+    let shards = run_shards(&supervisors, &requests, args.parallel, &|index, shard| {
+        if !output.is_json() && requests.len() > 1 {
+            progress(output, index, requests.len(), shard);
+        }
+    })?;
     let duration = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let all = merged(&shards, duration);
     if let Some(path) = &args.junit {
@@ -136,45 +139,6 @@ fn arguments(args: &PhpunitArgs, project: Option<&MountRequest>, shard: u16) -> 
     }
     all.extend(args.args.iter().cloned());
     all
-}
-
-/// Runs the requests, several at the same time, and returns their results in order.
-fn run_all(
-    output: Output,
-    args: &PhpunitArgs,
-    requests: &[RunRequest],
-) -> Result<Vec<Shard>, ErrorBody> {
-    let supervisors = Supervisors::begin()?;
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let most = usize::try_from(DEFAULT_MAX_RUNS).unwrap_or(1);
-    let parallel = args.parallel.map_or(processors.min(most), usize::from);
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Shard>>> = Mutex::new(requests.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..parallel.min(requests.len()) {
-            scope.spawn(|| {
-                while let Some((index, request)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    requests.get(index).map(|request| (index, request))
-                } {
-                    let shard = Shard::of(supervisors.run(request, || {}));
-                    if !output.is_json() && requests.len() > 1 {
-                        progress(output, index, requests.len(), &shard);
-                    }
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Some(slot) = done.get_mut(index) {
-                        *slot = Some(shard);
-                    }
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.into_iter()
-        .map(|shard| {
-            shard.ok_or_else(|| ErrorBody::new(ErrorCode::Internal, "a sandbox has no result"))
-        })
-        .collect()
 }
 
 fn progress(output: Output, index: usize, of: usize, shard: &Shard) {

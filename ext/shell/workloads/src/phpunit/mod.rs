@@ -3,6 +3,8 @@
 
 mod reports;
 mod results;
+mod shards;
 
 pub use reports::{github, junit};
 pub use results::{COMMAND, Shard, failure, merged};
+pub use shards::run_shards;
