@@ -21,8 +21,7 @@ use wp_codebox_runtime::{
     FoundRun, ListFilter, PageLimits, StateDir, StatusFilter, events, list_selected, reap_dead,
     status, view,
 };
-use wp_codebox_sandboxes::Sandboxes;
-use wp_codebox_sandboxes::{LoadedProfile, valid_profiles};
+use wp_codebox_sandboxes::{LoadedProfile, Sandboxes, valid_profiles};
 use wp_codebox_service::{
     Actor, Host, Page, PlannedRun, ProfileDocument, RunOrder, RunProgress, RunSelection, SandboxId,
 };

@@ -17,8 +17,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{defaults, normalise_task};
 use wp_codebox_recipe::Profile;
-use wp_codebox_sandboxes::parsed_profile;
-use wp_codebox_sandboxes::{LONGEST, check_route};
+use wp_codebox_sandboxes::{LONGEST, check_route, parsed_profile};
 use wp_codebox_service::{Requester, RunOrder};
 
 const MIB: u64 = 1024 * 1024;

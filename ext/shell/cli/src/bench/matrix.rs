@@ -15,8 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, hex, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
-use wp_codebox_runs::Loaded;
-use wp_codebox_runs::{directory_of, read_file};
+use wp_codebox_runs::{Loaded, directory_of, read_file};
 use wp_codebox_workloads::bench::{
     Cell, add_result, cells, dimensions, matrix_document, skipped_row,
 };

@@ -19,8 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Workload, WorkloadPreview, validate, workload};
-use wp_codebox_runs::Loaded;
-use wp_codebox_runs::{directory_of, read_file};
+use wp_codebox_runs::{Loaded, directory_of, read_file};
 use wp_codebox_workloads::WorkloadReport;
 
 pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {

@@ -24,8 +24,9 @@ use wp_codebox_contracts::{
 use wp_codebox_routing::{ArchitectureName, Capabilities};
 use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{FoundRun, NewRun, PageLimits, RunDir, StateDir, events};
-use wp_codebox_sandboxes::{LoadedProfile, parsed_profile};
-use wp_codebox_sandboxes::{PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate};
+use wp_codebox_sandboxes::{
+    LoadedProfile, PreviewAccess, Sandboxes, SecretSource, Seed, Wanted, estimate, parsed_profile,
+};
 use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,
     Reachability, SandboxId, SandboxView,

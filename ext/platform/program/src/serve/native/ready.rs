@@ -11,8 +11,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runs::live;
 use wp_codebox_runtime::{FoundRun, status};
-use wp_codebox_sandboxes::parsed_profile;
-use wp_codebox_sandboxes::{Sandboxes, Seed};
+use wp_codebox_sandboxes::{Sandboxes, Seed, parsed_profile};
 use wp_codebox_service::Reachability;
 
 /// Actor of requests that the service makes for itself, e.g. the list of changed files.
