@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey, Store};
 use wp_codebox_backend_native::{CORE_DIRECTORIES, CORE_FILES, newest_default_theme};
-use wp_codebox_cli::placement::{self, PATIENCE_MS, priority};
 use wp_codebox_cluster::bus::{Answering, Bus};
 use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::layers::{LayerStore, PackRules};
@@ -26,6 +25,7 @@ use wp_codebox_contracts::{
     ClusterPlacement, ErrorBody, ErrorCode, EventType, LifecycleEvent, PlacementChoice, RunRequest,
     RunResult,
 };
+use wp_codebox_runs::{PATIENCE_MS, cluster_priority, read_cluster_config};
 use wp_codebox_runtime::{StateDir, now_rfc3339};
 use wp_codebox_supervisor::{PlacedRun, Placer, RecordEvent};
 
@@ -44,7 +44,7 @@ impl Placer for ClusterPlacer {
         state: &StateDir,
         choice: &PlacementChoice,
     ) -> Result<ClusterPlacement, ErrorBody> {
-        let config = placement::read(state).map_err(|e| e.body())?;
+        let config = read_cluster_config(state).map_err(|e| e.body())?;
         Ok(config.placement(choice, PATIENCE_MS))
     }
 
@@ -75,7 +75,7 @@ impl Placer for ClusterPlacer {
             key.clone(),
             Queue {
                 capability: Capability::new(&placement.capability)?,
-                priority: priority(&placement.priority)?,
+                priority: cluster_priority(&placement.priority)?,
                 submitter: key.submitter.clone(),
             },
             task.digest().map_err(|e| e.body())?,

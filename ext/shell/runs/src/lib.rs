@@ -9,11 +9,13 @@
 
 mod bundle;
 mod cancel;
+mod cluster_config;
 mod environment;
 mod input_file;
 pub mod live;
 mod model;
 mod network;
+mod private_file;
 mod program_input;
 mod recipe;
 mod request;
@@ -24,10 +26,15 @@ mod task;
 
 pub use bundle::run_bundle;
 pub use cancel::cancel_run;
+pub use cluster_config::{
+    ClusterConfigError, MOST_TRIES, PATIENCE_MS, cluster_config, cluster_priority,
+    read_cluster_config, write_cluster_config,
+};
 pub use environment::Environment;
 pub use input_file::{directory_of, read_file};
 pub use model::{ModelOptions, ModelPart, model};
 pub use network::NetworkOptions;
+pub use private_file::{open_failed, private_text};
 pub use program_input::{ProgramInput, copy_stdin};
 pub use recipe::{
     AgentOptions, Asked, Host, Loaded, RunReport, Verified, build, load, recipe_run, refused,

@@ -29,6 +29,6 @@ pub use profiles::{
     LoadedProfile, load_profile, parsed_profile, profile_files, read_profile, valid_profiles,
 };
 pub use route::check_route;
-pub use secret_source::{SecretSource, private_text};
+pub use secret_source::SecretSource;
 pub use seed::Seed;
 pub use wanted::{HostPaths, LONGEST, PreviewAccess, ValidatedSandbox, Wanted};

@@ -1,22 +1,16 @@
 //! Reads the values of a profile's secrets from the environment or from files. The values go into
 //! the run request only and are stored nowhere else.
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
-use rustix::io::Errno;
-use rustix::process::geteuid;
-use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Mode, OFlags, openat};
+use std::os::fd::AsFd;
 use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SecretBinding};
 use wp_codebox_recipe::{Profile, SecretRef};
-use wp_codebox_runs::Environment;
-use wp_codebox_runtime::{Owner, StateDir};
+use wp_codebox_runs::{Environment, open_failed, private_text};
+use wp_codebox_runtime::StateDir;
 
 /// Name of the state directory's subdirectory that contains one file per secret.
 const SECRETS: &str = "secrets";
-/// Maximum size of a secret in bytes.
-const LARGEST: usize = 64 * 1024;
-
 /// Source of secret values.
 #[derive(Debug, Clone, Copy)]
 pub enum SecretSource<'a> {
@@ -81,65 +75,15 @@ impl SecretSource<'_> {
 /// Reads the file of a secret in the state directory.
 fn file(state: &StateDir, name: &str) -> Result<String, String> {
     let directory = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let secrets = openat(state, SECRETS, directory, Mode::empty()).map_err(reason)?;
+    let secrets = openat(state, SECRETS, directory, Mode::empty()).map_err(open_failed)?;
     private_text(secrets.as_fd(), Path::new(name), state.owner())
-}
-
-fn reason(errno: Errno) -> String {
-    match errno {
-        Errno::NOENT => "there is no such file".to_owned(),
-        Errno::LOOP => "it is a symbolic link".to_owned(),
-        errno => errno.to_string(),
-    }
-}
-
-/// Reads a file that only its owner can read, and whose owner is root, this process's user or the
-/// owner of the state directory. A line end at its end does not belong to the value.
-///
-/// # Errors
-/// Why the file cannot be used, without its content.
-pub fn private_text(
-    directory: BorrowedFd<'_>,
-    path: &Path,
-    owner: Owner,
-) -> Result<String, String> {
-    // The open of a named pipe would block until a process writes to it.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(directory, path, flags, Mode::empty()).map_err(reason)?;
-    let stat = fstat(&file).map_err(reason)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err("it is not a regular file".to_owned());
-    }
-    if ![0, owner.uid, geteuid().as_raw()].contains(&stat.st_uid) {
-        return Err(
-            "it belongs neither to root nor to the owner of the state directory".to_owned(),
-        );
-    }
-    if stat.st_mode & 0o077 != 0 {
-        return Err("users other than its owner have permissions on it; chmod 0600".to_owned());
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::from(file)
-        .take(LARGEST as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() > LARGEST {
-        return Err(format!("it is longer than {LARGEST} bytes"));
-    }
-    let mut value = String::from_utf8(bytes).map_err(|_| "it is not valid UTF-8".to_owned())?;
-    if value.ends_with('\n') {
-        value.pop();
-    }
-    if value.is_empty() {
-        return Err("it is empty".to_owned());
-    }
-    Ok(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::profiles::parsed_profile;
+    use rustix::fs::FileType;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 

@@ -10,8 +10,8 @@ use wp_codebox_cli::placement::NatsArgs;
 use wp_codebox_cli::request::input;
 use wp_codebox_cluster::nats::{Credentials, NatsOptions, Party};
 use wp_codebox_contracts::{ClusterAccess, ErrorBody, ErrorCode, ServerUrl};
+use wp_codebox_runs::private_text;
 use wp_codebox_runtime::Owner;
-use wp_codebox_sandboxes::private_text;
 
 /// Maximum size of a file with certificates, in bytes.
 const LARGEST_CA: u64 = 1024 * 1024;

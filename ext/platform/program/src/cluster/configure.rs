@@ -5,7 +5,7 @@ use super::access::options_of;
 use clap::Args;
 use serde_json::json;
 use wp_codebox_cli::output::Output;
-use wp_codebox_cli::placement::{self, MOST_TRIES, NatsArgs};
+use wp_codebox_cli::placement::{self, NatsArgs};
 use wp_codebox_cli::settings::{PathArgs, Settings, prepare_state};
 use wp_codebox_cluster::bus::Bus as _;
 use wp_codebox_cluster::host::HostRecord;
@@ -13,6 +13,7 @@ use wp_codebox_cluster::names::{RunKey, SubmitterName};
 use wp_codebox_cluster::nats::{NatsBus, Party};
 use wp_codebox_contracts::{ClusterConfig, ErrorBody, ErrorCode, NodeKeyRow};
 use wp_codebox_control::new_run_id;
+use wp_codebox_runs::{MOST_TRIES, write_cluster_config};
 use wp_codebox_runtime::StateDir;
 
 /// Arguments of `cluster configure`.
@@ -72,7 +73,7 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     state.become_owner().map_err(|e| e.body())?;
     let hosts = announced(&config)?;
     let unseen = unseen(&config.nodes, &hosts)?;
-    placement::write(&state, &config).map_err(|e| e.body())?;
+    write_cluster_config(&state, &config).map_err(|e| e.body())?;
     let mut lines = vec![format!(
         "runs of this host may go to the cluster as {}",
         config.cluster.submitter

@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 use wp_codebox_cli::columns::{Column, table, terminal};
 use wp_codebox_cli::output::Output;
-use wp_codebox_cli::placement;
 use wp_codebox_cli::settings::{PathArgs, Settings};
 use wp_codebox_cluster::bus::Bus as _;
 use wp_codebox_cluster::host::HostRecord;
@@ -24,6 +23,7 @@ use wp_codebox_cluster::nats::{
     Limits, NatsBus, NatsOptions, Party, Setup, SetupReport, Shrink, permissions, setup,
 };
 use wp_codebox_contracts::{ErrorBody, schema_id};
+use wp_codebox_runs::read_cluster_config;
 use wp_codebox_runtime::StateDir;
 
 /// Time in which a node must acknowledge a message or report progress, else the server delivers the
@@ -124,7 +124,7 @@ fn configured(paths: &PathArgs) -> Result<NatsOptions, ErrorBody> {
     let settings = Settings::resolve(paths)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     state.become_owner().map_err(|e| e.body())?;
-    let cluster = placement::read(&state).map_err(|e| e.body())?.cluster;
+    let cluster = read_cluster_config(&state).map_err(|e| e.body())?.cluster;
     let submitter = SubmitterName::new(&cluster.submitter)?;
     options_of(&cluster, Party::Submitter(submitter))
 }

@@ -4,8 +4,8 @@ use rustix::fs::CWD;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{ArchitectureName, BundleTrust, Capabilities, ExtensionId};
+use wp_codebox_runs::private_text;
 use wp_codebox_runtime::Owner;
-use wp_codebox_sandboxes::private_text;
 use wp_codebox_service::{Remote, RemoteTarget};
 
 /// Prefix of the address of another service's unix socket.

@@ -1,6 +1,6 @@
 //! Options with which a run is sent to a cluster. The doc comments are the help texts.
 
-use super::config::{self, MOST_TRIES, PATIENCE_MS};
+use super::config;
 use super::server::NatsArgs;
 use crate::request::input;
 use clap::{Args, ValueEnum};
@@ -10,6 +10,7 @@ use wp_codebox_contracts::{
     Capability, ClusterPlacement, ErrorBody, PlacementChoice, RunId, RunPlacement, RunRequest,
     Sha256Hex, SubmitterName,
 };
+use wp_codebox_runs::{MOST_TRIES, PATIENCE_MS, read_cluster_config};
 use wp_codebox_runtime::StateDir;
 
 /// Heading of these options in the help.
@@ -120,7 +121,7 @@ fn keyed(placement: &RunPlacement, state: &str, key: &str) -> Result<RunId, Erro
         RunPlacement::Named(named) => named.cluster.submitter.clone(),
         RunPlacement::Configured(_) => {
             let state = StateDir::open(Path::new(state)).map_err(|e| e.body())?;
-            let config = config::read(&state).map_err(|e| e.body())?;
+            let config = read_cluster_config(&state).map_err(|e| e.body())?;
             config.cluster.submitter
         }
     };

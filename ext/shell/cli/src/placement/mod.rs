@@ -1,10 +1,9 @@
-//! Sends runs to a cluster: the options of the commands, and the cluster that this host uses. The
-//! program `wp-codebox-platform` does the rest.
+//! Options of the commands that send runs to a cluster. The program `wp-codebox-platform` does the rest.
 
 mod args;
 mod config;
 mod server;
 
 pub use args::PlacementArgs;
-pub use config::{MOST_TRIES, PATIENCE_MS, of_options, priority, read, write};
+pub use config::of_options;
 pub use server::NatsArgs;
