@@ -8,6 +8,7 @@
 //! The search goes up the *real* path of a directory, so that a mount always contains the current
 //! directory. Names and slugs come from the path by which the user reached that directory: a plugin
 //! that is a symbolic link in `wp-content/plugins` has the link's name.
+#![forbid(unsafe_code)]
 
 mod checks;
 mod code;
@@ -22,13 +23,15 @@ mod place;
 mod site;
 mod slug;
 
-pub(crate) use checks::{NO_CHECKS, proposed_checks};
-pub(crate) use find::{here, of};
-pub(crate) use found::Project;
-pub(crate) use site::site_around;
+pub use checks::{NO_CHECKS, ProposedCheck, proposed_checks};
+pub use error::ProjectError;
+pub use find::{around, of};
+pub use found::Project;
+pub use place::UserDirectories;
+pub use site::site_around;
 
 #[cfg(test)]
-use {error::ProjectError, found::Kind};
+use found::Kind;
 
 #[cfg(test)]
 mod tests;

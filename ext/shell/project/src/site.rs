@@ -6,7 +6,7 @@
 //! environment (`public`, `htdocs`, `wordpress`) in a directory that also has other files.
 
 use super::folder::Folder;
-use super::place::{Bounds, Level, MAX_LEVELS, name};
+use super::place::{Bounds, Level, MAX_LEVELS, UserDirectories, name};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::terminal_text::plain_line;
 
@@ -101,8 +101,9 @@ pub(super) fn surrounds_site(path: &Path) -> bool {
 
 /// Returns the real path of the WordPress core that contains a directory or lies in a known place
 /// beside it, the nearest one.
-pub(crate) fn site_around(directory: &Path) -> Option<PathBuf> {
-    core_upwards(directory, &Bounds::of_user())
+#[must_use]
+pub fn site_around(directory: &Path, user: &UserDirectories) -> Option<PathBuf> {
+    core_upwards(directory, &Bounds::of(user))
 }
 
 /// Returns the same as [`site_around`], searched first upwards on the path by which the user

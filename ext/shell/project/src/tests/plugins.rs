@@ -1,7 +1,7 @@
 //! Tests of plugins: headers, several headers in a directory, slugs and activation.
 
 use super::{PLUGIN, Tree};
-use crate::project::{Kind, ProjectError};
+use crate::{Kind, ProjectError};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use wp_codebox_contracts::{ActivationKind, ErrorCode};
 

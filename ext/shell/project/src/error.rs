@@ -10,12 +10,13 @@ const MAX_LISTED: usize = 10;
 /// Reason why no project can be determined for a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum ProjectError {
+pub enum ProjectError {
     /// The directory does not exist, or its path cannot be resolved.
     #[error("{directory} cannot be opened: {source}")]
     Missing {
         /// Path as the user gave it.
         directory: PathBuf,
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
@@ -30,6 +31,7 @@ pub(crate) enum ProjectError {
     Unreadable {
         /// Path as the user gave it.
         directory: PathBuf,
+        /// Error of the system call.
         #[source]
         source: io::Error,
     },
@@ -90,7 +92,8 @@ pub(crate) enum ProjectError {
 
 impl ProjectError {
     /// Returns the error with its stable code and what to do.
-    pub(crate) fn body(&self) -> ErrorBody {
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
         let (code, hint) = match self {
             Self::Missing { .. } => (ErrorCode::MountSourceInvalid, "check the path"),
             Self::NotADirectory { .. } => (

@@ -1,7 +1,7 @@
 //! Tests of paths for which no project can be determined.
 
 use super::{PLUGIN, Tree};
-use crate::project::find::Reach;
+use crate::find::Reach;
 use rustix::process::geteuid;
 use std::ffi::OsStr;
 use std::fs;

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Sentence for the user about a project for which no check is proposed.
-pub(crate) const NO_CHECKS: &str = "no checks are proposed: the project has no runnable phpunit, phpcs or phpstan configuration and no simple Composer script named test, lint, phpcs or phpstan";
+pub const NO_CHECKS: &str = "no checks are proposed: the project has no runnable phpunit, phpcs or phpstan configuration and no simple Composer script named test, lint, phpcs or phpstan";
 
 /// Directory of the host's programs, which the guest sees at the same path.
 const HOST_PROGRAMS: &str = "/usr/bin";
@@ -75,7 +75,7 @@ const PHPSTAN: Tool = Tool {
 
 /// A check that the user may want to run after the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProposedCheck {
+pub struct ProposedCheck {
     /// Command line for `--check`. Its working directory is the mount.
     pub command: String,
     /// Reason for the user: the file or script of the project that suggests the check.
@@ -84,7 +84,8 @@ pub(crate) struct ProposedCheck {
 
 /// Returns the checks that a project's files suggest, in the order in which they should run; empty if
 /// there are none.
-pub(crate) fn proposed_checks(project: &Project) -> Vec<ProposedCheck> {
+#[must_use]
+pub fn proposed_checks(project: &Project) -> Vec<ProposedCheck> {
     propose(&project.root, Path::new(HOST_PROGRAMS))
 }
 

@@ -5,26 +5,28 @@ use super::composer::Package;
 use super::error::ProjectError;
 use super::folder::Folder;
 use super::found::{Found, Project, describe};
-use super::place::{Bounds, Level, Place, name};
+use super::place::{Bounds, Level, Place, UserDirectories, absolute, name};
 use super::site::{Role, core_around, members, role, surrounds_site};
 use std::path::Path;
-use wp_codebox_contracts::ErrorBody;
 
 /// Returns the project for a directory. Searches it and the directories above it for the nearest
 /// plugin or theme, else the nearest Composer package with a name, else the nearest git work tree;
 /// without any, the project is the directory itself.
-pub(crate) fn around(start: &Path) -> Result<Project, ProjectError> {
-    find(start, Reach::Upward, &Bounds::of_user())
-}
-
-/// Returns the project for the current directory, like [`around`].
-pub(crate) fn here() -> Result<Project, ErrorBody> {
-    around(Path::new(".")).map_err(|e| e.body())
+///
+/// # Errors
+/// If the directory cannot be a project, or none can be chosen.
+pub fn around(start: &Path, user: &UserDirectories) -> Result<Project, ProjectError> {
+    let start = absolute(start, user.working.as_deref())?;
+    find(&start, Reach::Upward, &Bounds::of(user))
 }
 
 /// Returns the project that is exactly this directory.
-pub(crate) fn of(directory: &Path) -> Result<Project, ProjectError> {
-    find(directory, Reach::Here, &Bounds::of_user())
+///
+/// # Errors
+/// Like [`around`].
+pub fn of(directory: &Path, user: &UserDirectories) -> Result<Project, ProjectError> {
+    let directory = absolute(directory, user.working.as_deref())?;
+    find(&directory, Reach::Here, &Bounds::of(user))
 }
 
 /// Directories in which the project is searched.

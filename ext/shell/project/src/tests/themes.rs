@@ -1,7 +1,7 @@
 //! Tests of themes, child themes, and directories with a plugin header and a theme header.
 
 use super::{PLUGIN, THEME, Tree};
-use crate::project::{Kind, ProjectError};
+use crate::{Kind, ProjectError};
 use wp_codebox_contracts::{ActivationKind, ErrorCode};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of WordPress sites around a project, and of directories that belong to a whole site.
 
 use super::{PLUGIN, THEME, Tree, tree_with_cores};
-use crate::project::ProjectError;
+use crate::ProjectError;
 use wp_codebox_contracts::ErrorCode;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of the checks that are proposed for a project.
 
 use super::{PLUGIN, Tree};
-use crate::project::checks::propose;
+use crate::checks::propose;
 use std::os::unix::fs::symlink;
 
 /// Returns the proposed command lines for a project with these files and programs, on a host with
@@ -219,8 +219,8 @@ fn only_known_scripts_with_a_single_plain_command_are_proposed() {
 fn project_without_configuration_has_no_proposed_checks() {
     let tree = Tree::new(&[("code/p/p.php", PLUGIN)]);
     let project = tree.around("code/p").unwrap();
-    assert!(crate::project::proposed_checks(&project).is_empty());
-    assert!(crate::project::NO_CHECKS.contains("phpunit"));
+    assert!(crate::proposed_checks(&project).is_empty());
+    assert!(crate::NO_CHECKS.contains("phpunit"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of the search upwards: which directory is the project, and where the search ends.
 
 use super::{PLUGIN, THEME, Tree};
-use crate::project::{Kind, ProjectError};
+use crate::{Kind, ProjectError};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use wp_codebox_contracts::ErrorCode;

@@ -3,7 +3,6 @@
 use super::error::ProjectError;
 use super::folder::Folder;
 use rustix::io::Errno;
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -41,6 +40,16 @@ pub(super) struct Place {
     pub above: Vec<Level>,
 }
 
+/// Directories of the user, which the calling program reads from its environment.
+#[derive(Debug, Clone, Default)]
+pub struct UserDirectories {
+    /// The home directory. It and the directories above it are never a project.
+    pub home: Option<PathBuf>,
+    /// `$PWD`, in which a shell keeps the symbolic links of the working directory's path. Ignored if
+    /// it does not lead to the working directory.
+    pub working: Option<PathBuf>,
+}
+
 /// Decides at which directories a search ends. These are never a project.
 #[derive(Debug)]
 pub(super) struct Bounds {
@@ -49,8 +58,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of_user() -> Self {
-        let home = std::env::home_dir();
+    pub(super) fn of(user: &UserDirectories) -> Self {
+        let home = user.home.as_ref();
         Self {
             home: home.and_then(|home| home.canonicalize().ok()),
         }
@@ -79,9 +88,11 @@ impl Bounds {
 }
 
 impl Place {
-    /// Resolves a directory and the directories above it, up to the end of the search.
+    /// Resolves an absolute path of a directory and the directories above it, up to the end of the
+    /// search.
     pub(super) fn new(given: &Path, bounds: &Bounds) -> Result<Self, ProjectError> {
-        let given = absolute(given)?;
+        // Without `.` segments.
+        let given: PathBuf = given.components().collect();
         let real = real(&given)?;
         if let Some(what) = bounds.refuse(&real) {
             let directory = real;
@@ -117,25 +128,24 @@ impl Place {
     }
 }
 
-/// Returns the absolute path without `.` segments. A relative path begins at `$PWD`, in which a
-/// shell keeps the symbolic links of the path.
-fn absolute(given: &Path) -> Result<PathBuf, ProjectError> {
-    let joined = if given.is_absolute() {
-        given.to_owned()
-    } else {
-        let real = std::env::current_dir().map_err(|source| failed(given, source))?;
-        working_directory(std::env::var_os("PWD"), real).join(given)
-    };
-    Ok(joined.components().collect())
+/// Returns the absolute path. A relative path begins at `$PWD`, in which a shell keeps the symbolic
+/// links of the path.
+pub(super) fn absolute(given: &Path, pwd: Option<&Path>) -> Result<PathBuf, ProjectError> {
+    if given.is_absolute() {
+        return Ok(given.to_owned());
+    }
+    let real = std::env::current_dir().map_err(|source| failed(given, source))?;
+    Ok(working_directory(pwd, real).join(given))
 }
 
 /// Returns `$PWD` if it leads to the working directory, otherwise the working directory's real path.
-fn working_directory(variable: Option<OsString>, real: PathBuf) -> PathBuf {
-    variable
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .filter(|path| path.canonicalize().is_ok_and(|path| path == real))
-        .unwrap_or(real)
+fn working_directory(pwd: Option<&Path>, real: PathBuf) -> PathBuf {
+    match pwd {
+        Some(pwd) if pwd.is_absolute() && pwd.canonicalize().is_ok_and(|path| path == real) => {
+            pwd.to_owned()
+        }
+        _ => real,
+    }
 }
 
 /// Returns the real path of a directory. Fails if the directory cannot be read.
@@ -175,9 +185,7 @@ mod tests {
         fs::create_dir_all(root.join("other")).unwrap();
         symlink("real", root.join("link")).unwrap();
         let real = root.join("real");
-        let used = |pwd: Option<PathBuf>| {
-            working_directory(pwd.map(PathBuf::into_os_string), real.clone())
-        };
+        let used = |pwd: Option<PathBuf>| working_directory(pwd.as_deref(), real.clone());
         assert_eq!(used(Some(root.join("link"))), root.join("link"));
         for ignored in [
             None,

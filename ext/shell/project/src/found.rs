@@ -40,9 +40,9 @@ pub(crate) enum Kind {
 
 /// The project around a directory of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Project {
+pub struct Project {
     /// Plugin, theme, Composer package or other directory.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Real path of the directory to mount.
     pub root: PathBuf,
     /// Path of the mount in the guest.
@@ -58,7 +58,8 @@ pub(crate) struct Project {
 impl Project {
     /// Returns the kind and name by which the guest activates the project; `None` if it is neither
     /// a plugin nor a theme.
-    pub(crate) fn activation(&self) -> Option<(ActivationKind, String)> {
+    #[must_use]
+    pub fn activation(&self) -> Option<(ActivationKind, String)> {
         match &self.kind {
             Kind::Plugin { slug, file, .. } => {
                 Some((ActivationKind::Plugin, format!("{slug}/{file}")))
@@ -70,7 +71,8 @@ impl Project {
 
     /// Returns true for a plugin, theme or Composer package. A command that also works without a
     /// mount mounts only these if the user gives no `--mount`.
-    pub(crate) const fn is_recognised(&self) -> bool {
+    #[must_use]
+    pub const fn is_recognised(&self) -> bool {
         !matches!(self.kind, Kind::Directory { .. })
     }
 }

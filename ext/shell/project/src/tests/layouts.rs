@@ -1,7 +1,7 @@
 //! Tests with the directory layouts of real projects.
 
 use super::{PLUGIN, THEME, Tree, tree_with_cores};
-use crate::project::Kind;
+use crate::Kind;
 
 /// Returns the header of a plugin with a name and a text domain.
 fn plugin(name: &str, domain: &str) -> String {
