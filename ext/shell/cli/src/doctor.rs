@@ -237,7 +237,7 @@ fn wordpress(settings: &Settings) -> Check {
         return ok(ID, "none yet: the first run installs the latest one");
     };
     if directory.join("wp-includes/version.php").is_file() {
-        let version = wp_codebox_runs::wordpress_version(&directory);
+        let version = wp_codebox_wordpress::wordpress_version(&directory);
         return ok(ID, format!("{version} at {}", directory.display()));
     }
     Check {

@@ -38,7 +38,7 @@ pub use private_file::{open_failed, private_text};
 pub use program_input::{ProgramInput, copy_stdin};
 pub use recipe::{
     AgentOptions, Asked, Host, Loaded, RunReport, Verified, build, load, recipe_run, refused,
-    summary, verify, wordpress_version,
+    summary, verify,
 };
 pub use request::{
     Beside, Paths, absolute, input, is_json_text, policy, policy_document, real_file, request,

@@ -85,8 +85,8 @@ const RIGHTS: &[Right] = &[
     Right {
         what: "open network sockets",
         // The launcher opens sockets in its probes, inside an empty network namespace. The
-        // supervisor receives connections into the guest as file descriptors. The command line
-        // downloads WordPress, without any guest. An apply requests pages of the changed site.
+        // supervisor receives connections into the guest as file descriptors. Without any guest,
+        // `wordpress` downloads WordPress, and an apply requests pages of the changed site.
         holders: &[
             "proxy",
             "agent",
@@ -94,6 +94,7 @@ const RIGHTS: &[Right] = &[
             "launcher",
             "service",
             "changes",
+            "wordpress",
             "cli",
         ],
         signs: &[

@@ -21,10 +21,11 @@ use std::process::ExitCode;
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
-use wp_codebox_runs::{Supervisors, wordpress_version};
+use wp_codebox_runs::Supervisors;
 use wp_codebox_workloads::groups::{
     Answered, Echo, Host, export, replace_file, run_batch, run_fanout, task_document, unwritable,
 };
+use wp_codebox_wordpress::wordpress_version;
 
 /// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;

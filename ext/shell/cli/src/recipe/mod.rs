@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{Context, PolicyChoice, WpFallback, dry_run, validation};
 use wp_codebox_runs::{Host, Loaded, load};
+use wp_codebox_wordpress::{Network, Silent, Source};
 
 /// `recipe validate`, `recipe dry-run` and `recipe build`.
 pub(crate) fn main(output: &Output, command: &RecipeCommand) -> ExitCode {
@@ -106,7 +107,11 @@ impl Looked {
         // Ignore a missing zip: the validation reports it. The core of a zip is stored in the
         // cache, where the next run finds it.
         let of_zip = zip
-            .map(|zip| crate::wordpress::install_zip(&settings.cores, &zip, Output::new(true)))
+            .map(|zip| {
+                let cores = &settings.cores;
+                let core = cores.install(&Source::Zip(zip), Network::Offline, &Silent)?;
+                Ok::<_, ErrorBody>(core.path)
+            })
             .transpose()?;
         let wanted = runtime.and_then(|runtime| runtime.wp.as_deref());
         let found = own.or(of_zip).or_else(|| settings.fitting(wanted));

@@ -19,7 +19,6 @@ pub(crate) use programs::{ProgramArgs, host_config};
 
 pub use state::prepare_state;
 
-use crate::wordpress::Cores;
 use clap::Args;
 use file::ConfigFile;
 use source::{Chosen, Origin, Setting, chosen};
@@ -28,6 +27,7 @@ use wp_codebox_backend_native::find_php;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice, LimitsRequest};
 use wp_codebox_recipe::WpFallback;
 use wp_codebox_supervisor::HostShares;
+use wp_codebox_wordpress::Cores;
 
 /// File whose presence identifies a share directory.
 const SHARE_MARK: &str = "guest/run-php.php";

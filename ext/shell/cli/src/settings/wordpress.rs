@@ -7,7 +7,7 @@ use crate::output::Output;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::selector_fits;
-use wp_codebox_runs::wordpress_version;
+use wp_codebox_wordpress::{nearest, wordpress_version};
 
 /// Version that any WordPress fulfils.
 const LATEST: &str = "latest";
@@ -83,7 +83,7 @@ impl Settings {
             return Some(named.to_owned());
         }
         let cores = self.cores.list().ok()?;
-        crate::wordpress::nearest(&cores, wanted)
+        nearest(&cores, wanted)
             .or_else(|| self.wordpress.clone())
             .or_else(|| self.cores.find(None))
     }

@@ -1,38 +1,21 @@
 //! `wp-codebox wordpress`: installs WordPress cores into a cache, lists them and chooses the default.
-//!
-//! Archives, directories and the answers of servers are untrusted: they are checked and bounded,
-//! and no code from them is executed on the host. PHP code of a core runs only inside guests.
 
-mod archive;
 mod args;
-mod cache;
-mod directory;
-mod fetch;
-mod install;
-mod layout;
 mod progress;
-mod release;
-mod source;
-mod store;
-#[cfg(test)]
-mod tests;
-mod unpack;
-mod version;
 
 pub(crate) use args::WordpressCommand;
-pub(crate) use cache::{Core, Cores};
-pub(crate) use progress::for_output;
-pub(crate) use source::{Network, Origins, Source};
 
 use super::columns::{self, Column};
 use super::output::Output;
 use super::settings::{PathArgs, Settings};
 use args::{InstallArgs, UseArgs};
-use serde_json::{Value, json};
+use progress::for_output;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use version::Version;
-use wp_codebox_contracts::{ErrorBody, schema_id};
+use wp_codebox_contracts::ErrorBody;
+use wp_codebox_wordpress::{
+    Core, Cores, Network, ORIGIN_VARIABLE, Origins, Source, core_document, list_document,
+};
 
 pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
     let (name, done) = match command {
@@ -46,33 +29,13 @@ pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
     }
 }
 
-/// Returns the core whose version is nearest to the wanted one, out of a list that begins with the
-/// newest: the newest that is not newer, else the oldest. `None` if the wanted text is no version.
-pub(crate) fn nearest(cores: &[Core], wanted: &str) -> Option<PathBuf> {
-    let wanted = Version::parse(wanted)?;
-    let older = |core: &&Core| {
-        Version::parse(&core.version)
-            .is_some_and(|v| v <= wanted || v.is_release_of(wanted.as_str()))
-    };
-    let found = cores.iter().find(older).or_else(|| cores.last());
-    found.map(|core| core.path.clone())
-}
-
-/// Installs the core of a zip archive of this host, or finds it in the cache, without a connection.
-pub(crate) fn install_zip(cores: &Cores, zip: &Path, output: Output) -> Result<PathBuf, ErrorBody> {
-    let source = Source::Zip(zip.to_owned());
-    let progress = for_output(output);
-    let core = cores.install(&source, Network::Offline, progress.as_ref())?;
-    Ok(core.path)
-}
-
 /// Installs the latest core for a run on a host that has no WordPress yet, and prints a note.
 pub(crate) fn install_first(cores: &Cores, output: Output) -> Result<PathBuf, ErrorBody> {
     if !output.is_json() {
         output.note("no WordPress is installed for sandboxes yet; installing the latest one");
     }
     let progress = for_output(output);
-    let network = Network::Online(Origins::from_environment()?);
+    let network = Network::Online(origins()?);
     let core = cores.install(&Source::Latest, network, progress.as_ref())?;
     drop(progress);
     if !output.is_json() {
@@ -85,6 +48,11 @@ pub(crate) fn install_first(cores: &Cores, output: Output) -> Result<PathBuf, Er
     Ok(core.path)
 }
 
+/// Returns the servers to ask: those of wordpress.org and npm, or the origin in the environment.
+fn origins() -> Result<Origins, ErrorBody> {
+    Origins::new(std::env::var_os(ORIGIN_VARIABLE).as_deref())
+}
+
 fn cores() -> Result<Cores, ErrorBody> {
     Ok(Settings::resolve(&PathArgs::default())?.cores)
 }
@@ -93,7 +61,7 @@ fn install(output: Output, args: &InstallArgs) -> Result<(), ErrorBody> {
     let source = Source::parse(&args.source)?;
     let network = match args.offline {
         true => Network::Offline,
-        false => Network::Online(Origins::from_environment()?),
+        false => Network::Online(origins()?),
     };
     let cores = cores()?;
     let progress = for_output(output);
@@ -155,29 +123,6 @@ fn list(output: Output) -> Result<(), ErrorBody> {
         output.line(&line);
     }
     Ok(())
-}
-
-fn core_document(core: &Core) -> Value {
-    json!({"schema": schema_id::WORDPRESS_CORE, "success": true, "core": row(core)})
-}
-
-fn list_document(cores: &[Core]) -> Value {
-    json!({
-        "schema": schema_id::WORDPRESS_CORE_LIST,
-        "success": true,
-        "total": cores.len(),
-        "cores": cores.iter().map(row).collect::<Vec<Value>>(),
-    })
-}
-
-fn row(core: &Core) -> Value {
-    json!({
-        "version": core.version,
-        "path": shown(&core.path),
-        "source": core.source,
-        "installedAt": core.installed_at,
-        "current": core.current,
-    })
 }
 
 fn shown(path: &Path) -> String {

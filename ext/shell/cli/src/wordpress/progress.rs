@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
+use wp_codebox_wordpress::{Progress, Silent, Step};
 
 /// Minimum time between two drawings of the bar.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -13,47 +14,6 @@ const REDRAW: Duration = Duration::from_millis(100);
 const WIDTH: usize = 80;
 /// Carriage return, and the control sequence that clears the line to its end.
 const CLEAR: &str = "\r\x1b[K";
-
-/// A part of an install that takes time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Transfer of an archive over the network.
-    Download,
-    /// Writing of the files.
-    Unpack,
-}
-
-impl Step {
-    fn verb(self) -> &'static str {
-        match self {
-            Self::Download => "downloading",
-            Self::Unpack => "unpacking",
-        }
-    }
-}
-
-/// Receiver of the progress of an install.
-pub(crate) trait Progress {
-    /// A step begins. `title` names what is installed; `total` is the number of bytes to process,
-    /// if it is known.
-    fn begin(&self, step: Step, title: &str, total: Option<u64>);
-    /// The current step has processed this many bytes since it began.
-    fn advance(&self, bytes: u64);
-    /// The current step is complete.
-    fn finish(&self);
-    /// Shows a message to the user.
-    fn note(&self, sentence: &str);
-}
-
-/// Shows nothing.
-pub(crate) struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _: Step, _: &str, _: Option<u64>) {}
-    fn advance(&self, _: u64) {}
-    fn finish(&self) {}
-    fn note(&self, _: &str) {}
-}
 
 /// Returns the receiver for an output: with `--json` one that shows nothing, on a terminal a bar,
 /// otherwise lines.
@@ -171,7 +131,7 @@ impl<W: Write> Progress for Bar<W> {
     fn begin(&self, step: Step, title: &str, total: Option<u64>) {
         self.clear();
         self.shown.replace(Some(Shown {
-            title: plain_line(&format!("{} {title}", step.verb())),
+            title: plain_line(&format!("{} {title}", verb(step))),
             total,
             drawn: None,
         }));
@@ -196,6 +156,13 @@ impl<W: Write> Drop for Bar<W> {
     fn drop(&mut self) {
         // After an error `finish` was not called, but the message must begin on an empty line.
         self.clear();
+    }
+}
+
+fn verb(step: Step) -> &'static str {
+    match step {
+        Step::Download => "downloading",
+        Step::Unpack => "unpacking",
     }
 }
 

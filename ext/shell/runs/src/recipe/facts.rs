@@ -3,17 +3,8 @@
 use std::path::Path;
 use wp_codebox_backend_native::{PhpLayout, ServerProgram, newest_default_theme};
 use wp_codebox_contracts::{ErrorBody, RunPaths};
-use wp_codebox_recipe::{HostFacts, UNKNOWN_VERSION, WpFallback};
-
-/// Returns the version of the WordPress in a directory, or `unknown` if it cannot be read.
-pub fn wordpress_version(wordpress: &Path) -> String {
-    let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
-    text.unwrap_or_default()
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
-        .unwrap_or(UNKNOWN_VERSION)
-        .to_owned()
-}
+use wp_codebox_recipe::{HostFacts, WpFallback};
+use wp_codebox_wordpress::wordpress_version;
 
 /// Returns the names of the server programs that guests of this host can run.
 fn server_programs() -> Vec<String> {

@@ -13,7 +13,6 @@ mod request;
 mod verify;
 
 pub use agent::AgentOptions;
-pub use facts::wordpress_version;
 pub use host::Host;
 pub(crate) use parent::seeds;
 pub use report::{RunReport, recipe_run, refused, summary};

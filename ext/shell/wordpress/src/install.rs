@@ -84,7 +84,11 @@ impl InstallError {
 impl Cores {
     /// Installs a core unless its version is in the cache, and returns it. The first core of a
     /// cache becomes the default.
-    pub(crate) fn install(
+    ///
+    /// # Errors
+    /// If the source, the network or the cache cannot be used, or what the source contains is not
+    /// the core that it should be.
+    pub fn install(
         &self,
         source: &Source,
         network: Network,

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Environment variable with the origin of one server to use instead of wordpress.org and npm.
-pub(super) const ORIGIN_VARIABLE: &str = "WP_CODEBOX_WORDPRESS_ORIGIN";
+pub const ORIGIN_VARIABLE: &str = "WP_CODEBOX_WORDPRESS_ORIGIN";
 
 /// Core to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// The newest release of wordpress.org.
     Latest,
     /// A release of wordpress.org.
@@ -73,7 +73,10 @@ impl SourceError {
 impl Source {
     /// Reads the argument of `wordpress install`. A text with a slash or the ending `.zip` is a
     /// path; a text with the syntax of a version is a version, even if a file has that name.
-    pub(crate) fn parse(given: &OsStr) -> Result<Self, ErrorBody> {
+    ///
+    /// # Errors
+    /// If the argument is no source.
+    pub fn parse(given: &OsStr) -> Result<Self, ErrorBody> {
         Self::read(given).map_err(|error| error.body())
     }
 
@@ -118,7 +121,7 @@ impl Source {
 
 /// Whether an install may use the network.
 #[derive(Debug, Clone)]
-pub(crate) enum Network {
+pub enum Network {
     /// These servers may be asked.
     Online(Origins),
     /// No connection is made.
@@ -127,7 +130,7 @@ pub(crate) enum Network {
 
 /// Origins of the servers, without a slash at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Origins {
+pub struct Origins {
     /// Versions and checksums of WordPress.
     pub(super) api: String,
     /// Archives of WordPress.
@@ -147,9 +150,12 @@ pub(super) enum Transport {
 
 impl Origins {
     /// Returns the servers to ask: those of wordpress.org and npm, or the origin in the environment
-    /// variable `WP_CODEBOX_WORDPRESS_ORIGIN`, which is for mirrors and tests.
-    pub(crate) fn from_environment() -> Result<Self, ErrorBody> {
-        match std::env::var_os(ORIGIN_VARIABLE).filter(|value| !value.is_empty()) {
+    /// variable [`ORIGIN_VARIABLE`], which is for mirrors and tests.
+    ///
+    /// # Errors
+    /// If the value of the variable is no origin.
+    pub fn new(variable: Option<&OsStr>) -> Result<Self, ErrorBody> {
+        match variable.filter(|value| !value.is_empty()) {
             None => Ok(Self::public()),
             Some(given) => Self::mirror(&given.to_string_lossy()).map_err(|error| error.body()),
         }

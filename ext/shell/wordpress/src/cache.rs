@@ -22,13 +22,13 @@ const SMALL: u64 = 4096;
 
 /// The cache of cores.
 #[derive(Debug, Clone)]
-pub(crate) struct Cores {
+pub struct Cores {
     pub(super) root: PathBuf,
 }
 
 /// An installed core.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Core {
+pub struct Core {
     /// Version that the core itself states.
     pub version: String,
     /// Directory of the core.
@@ -108,21 +108,26 @@ pub(super) fn io_error<'p>(
 
 impl Cores {
     /// Returns the cores of a cache directory, which need not exist.
-    pub(crate) fn new(cache: &Path) -> Self {
+    #[must_use]
+    pub fn new(cache: &Path) -> Self {
         Self {
             root: cache.join("wordpress"),
         }
     }
 
     /// Lists the installed cores, newest version first.
-    pub(crate) fn list(&self) -> Result<Vec<Core>, ErrorBody> {
+    ///
+    /// # Errors
+    /// If another user can change the cache, or it cannot be read.
+    pub fn list(&self) -> Result<Vec<Core>, ErrorBody> {
         self.installed().map_err(|error| error.body())
     }
 
     /// Returns the directory of an installed core: of exactly this version, or of the newest
     /// release of a series such as `6.9`. Without a version it is that of the default core, or of
     /// the newest if no default was chosen or it was removed.
-    pub(crate) fn find(&self, version: Option<&str>) -> Option<PathBuf> {
+    #[must_use]
+    pub fn find(&self, version: Option<&str>) -> Option<PathBuf> {
         self.core(version).ok()?.map(|core| core.path)
     }
 
@@ -237,6 +242,19 @@ impl Cores {
         File::from(fd).take(SMALL).read_to_string(&mut text).ok()?;
         Some(text)
     }
+}
+
+/// Returns the core whose version is nearest to the wanted one, out of a list that begins with the
+/// newest: the newest that is not newer, else the oldest. `None` if the wanted text is no version.
+#[must_use]
+pub fn nearest(cores: &[Core], wanted: &str) -> Option<PathBuf> {
+    let wanted = Version::parse(wanted)?;
+    let older = |core: &&Core| {
+        Version::parse(&core.version)
+            .is_some_and(|v| v <= wanted || v.is_release_of(wanted.as_str()))
+    };
+    let found = cores.iter().find(older).or_else(|| cores.last());
+    found.map(|core| core.path.clone())
 }
 
 /// Whether the cache exists.

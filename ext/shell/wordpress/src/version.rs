@@ -1,6 +1,8 @@
 //! Versions of WordPress: syntax, order, and the version that a core states in `version.php`.
 
 use std::cmp::Ordering;
+use std::path::Path;
+use wp_codebox_recipe::UNKNOWN_VERSION;
 
 /// Maximum length of a version in bytes.
 const MAX_LENGTH: usize = 32;
@@ -10,7 +12,7 @@ const MAX_LENGTH: usize = 32;
 /// The text is also the name of a directory. It contains only letters, digits, dots and hyphens and
 /// begins with a digit, so it cannot be a hidden name, an option or a word such as `latest`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Version(String);
+pub struct Version(String);
 
 impl Version {
     /// Returns the version if the text has the syntax of one.
@@ -107,6 +109,17 @@ pub(super) fn stated(text: &str) -> Option<&str> {
         let (value, rest) = value.get(1..)?.split_once(quote)?;
         rest.trim_start().starts_with(';').then_some(value)
     })
+}
+
+/// Returns the version of the WordPress in a directory, or `unknown` if it cannot be read.
+#[must_use]
+pub fn wordpress_version(wordpress: &Path) -> String {
+    let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
+    text.unwrap_or_default()
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
+        .unwrap_or(UNKNOWN_VERSION)
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -25,7 +25,10 @@ const NEW: &str = ".new-";
 impl Cores {
     /// Makes an installed version the default and returns its core. A series selects its newest
     /// release.
-    pub(crate) fn use_version(&self, version: &str) -> Result<Core, ErrorBody> {
+    ///
+    /// # Errors
+    /// If the version is not installed, or the cache cannot be used.
+    pub fn use_version(&self, version: &str) -> Result<Core, ErrorBody> {
         self.choose(version).map_err(|error| error.body())
     }
 
