@@ -1,14 +1,13 @@
 //! `agents`: lists the agent presets of this installation.
 
-use super::Settings;
 use super::columns::{self, Column};
 use super::output::Output;
-use super::settings::PathArgs;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_settings::{PathArgs, Settings};
 use wp_codebox_supervisor::preset;
 
 /// Arguments of `agents`.

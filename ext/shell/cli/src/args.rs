@@ -18,13 +18,13 @@ use super::replay_package::MaterializeArgs;
 use super::run_args::RunArgs;
 use super::runs::{OneArgs, PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
-use super::settings::PathArgs;
 use super::sync::SyncArgs;
 use super::trusted_key_args::TrustedKeyArgs;
 use super::workload::WorkloadArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use wp_codebox_contracts::IsolationLevel;
+use wp_codebox_settings::PathArgs;
 
 const USAGE: &str = "\
 wp-codebox 'GOAL' [OPTIONS of run]
@@ -207,7 +207,7 @@ pub(crate) enum Command<M: MoreCommands> {
     /// Check whether this host can run sandboxes and show how to fix problems.
     Doctor(DoctorArgs),
     /// Show all settings and where each value comes from.
-    Config(super::settings::ConfigArgs),
+    Config(super::config::ConfigArgs),
     /// Let users of this host run tasks through the runner socket, each with its own state.
     #[command(subcommand)]
     Users(super::users::UsersCommand),

@@ -6,7 +6,7 @@ use super::output::Output;
 use super::preview::{self, PreviewArgs, Waits};
 use super::recipe::read_blueprint;
 use super::request::{self, SizeArgs};
-use super::{Settings, duration, mount};
+use super::{duration, mount};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::blueprint;
 use wp_codebox_runs::supervisor;
+use wp_codebox_settings::Settings;
 
 /// Schema id of the output of `boot`.
 const BOOT: &str = "wp-codebox/boot/v1";

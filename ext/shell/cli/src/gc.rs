@@ -2,7 +2,7 @@
 
 use super::args::GcArgs;
 use super::output::Output;
-use super::{Settings, duration, request};
+use super::{duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use wp_codebox_runtime::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
     GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
 };
+use wp_codebox_settings::Settings;
 
 /// Removes leftovers and prints a report; exit status 1 if an entry could not be removed.
 pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {

@@ -1,8 +1,8 @@
 //! Flags of every command that starts a guest: its content and the storage of its run.
 
-use super::settings::PathArgs;
 use clap::{Args, ValueEnum};
 use wp_codebox_contracts::{GitChoice, Service, ServiceKind};
+use wp_codebox_settings::PathArgs;
 
 /// Storage of the run and format of the output.
 #[derive(Debug, Clone, Default, Args)]

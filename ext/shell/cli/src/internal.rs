@@ -1,11 +1,11 @@
 //! Commands that only processes of this product call. The help texts do not list them.
 
-use crate::settings::{ProgramArgs, host_config};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_runtime::Owner;
+use wp_codebox_settings::{ProgramArgs, host_config};
 use wp_codebox_supervisor::{FirstFrames, PlacedRuns, ServiceConfig};
 
 #[derive(Debug, Subcommand)]

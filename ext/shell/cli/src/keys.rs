@@ -1,14 +1,13 @@
 //! `wp-codebox keys`: replaces the host's signing key.
 
-use super::Settings;
 use super::output::Output;
-use super::settings::PathArgs;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{AuditLog, Dir, HostKey, Rotated};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{StateDir, sites};
+use wp_codebox_settings::{PathArgs, Settings};
 
 /// Subcommands of `keys`.
 #[derive(Debug, Subcommand)]

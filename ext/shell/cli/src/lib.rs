@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
-pub mod accounts;
 mod activation;
 mod agents;
 mod args;
@@ -22,6 +21,7 @@ mod boot;
 mod code_file;
 pub mod columns;
 mod commands;
+mod config;
 mod daily;
 mod doctor;
 pub mod duration;
@@ -55,12 +55,10 @@ mod run_args;
 mod runs;
 mod sandbox;
 mod schema;
-pub mod settings;
 mod sync;
 mod tools;
 mod trusted_key_args;
 mod usage;
-mod user_state;
 mod users;
 mod wordpress;
 mod workload;
@@ -72,7 +70,6 @@ use clap::{CommandFactory, FromArgMatches};
 use internal::Internal;
 use output::Output;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use settings::Settings;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -128,7 +125,7 @@ fn dispatch<M: MoreCommands>(output: &Output, cli: Cli<M>) -> ExitCode {
         Command::Commands(options) => commands::main(output, &options),
         Command::Schema(options) => schema::main(output, &options),
         Command::Doctor(options) => doctor::main(output, &options),
-        Command::Config(options) => settings::config(output, &options),
+        Command::Config(options) => config::main(output, &options),
         Command::Users(command) => users::main(output, &command),
         Command::Wordpress(command) => wordpress::main(output, &command),
         Command::Up(options) => daily::up(output, *options),

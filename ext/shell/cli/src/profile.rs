@@ -1,9 +1,7 @@
 //! `wp-codebox profile`: validates, lists and shows profiles, the descriptions from which sandboxes
 //! are created.
 
-use super::Settings;
 use super::output::{Output, name};
-use super::settings::PathArgs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,6 +9,8 @@ use std::process::ExitCode;
 use wp_codebox_contracts::ErrorBody;
 use wp_codebox_recipe::Profile;
 use wp_codebox_sandboxes::{LoadedProfile, load_profile, profile_files, read_profile};
+use wp_codebox_settings::PathArgs;
+use wp_codebox_settings::Settings;
 
 /// Subcommands of `profile`.
 #[derive(Debug, Subcommand)]

@@ -1,17 +1,15 @@
 //! What the arguments and settings of a command add to a run request: its sizes, and its paths of this
 //! host.
 
+use super::duration;
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::{Settings, duration};
 use clap::Args;
-use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{
-    CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, RunPaths, RunRequest, TaskSpec,
-};
+use wp_codebox_contracts::{CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, RunRequest, TaskSpec};
 pub(crate) use wp_codebox_runs::{absolute, is_json_text, policy, policy_document, real_file};
 pub use wp_codebox_runs::{input, text};
-use wp_codebox_sandboxes::HostPaths;
+pub(crate) use wp_codebox_runs::{named_paths, run_paths};
+use wp_codebox_settings::Settings;
 
 /// Size limits of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
@@ -94,50 +92,6 @@ pub(crate) fn request(
 /// Returns the value of an environment variable of this process; `None` if it is not set or not UTF-8.
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Returns the host paths of a run with the WordPress that the settings name.
-pub(crate) fn named_paths(settings: &Settings) -> Result<RunPaths, ErrorBody> {
-    run_paths(settings, settings.named_wordpress()?)
-}
-
-impl HostPaths for Settings {
-    fn state_dir(&self) -> &Path {
-        &self.state_dir
-    }
-
-    fn wordpress(&self) -> Result<&Path, ErrorBody> {
-        self.named_wordpress()
-    }
-
-    fn run_paths(&self, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
-        run_paths(self, wordpress)
-    }
-}
-
-/// Returns the host paths of a run that is started with this program.
-pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
-    let root = text(wordpress)?;
-    // Real paths, because they are compared with the real paths of mount sources.
-    let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
-    Ok(RunPaths {
-        state_dir: text(&settings.state_dir)?,
-        share_dir: text(&settings.share_dir)?,
-        launcher: text(&settings.launcher)?,
-        php_binary: text(&settings.php_binary)?,
-        wordpress: root,
-        code_roots: vec![
-            real(wordpress.join("wp-content/plugins"))?,
-            real(wordpress.join("wp-content/themes"))?,
-        ],
-        denied: vec![real(wordpress.to_owned())?],
-        allowed_roots: None,
-        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
-        identity: settings.identity()?,
-        guest_ids: settings.guest_ids()?,
-        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
-        browser: settings.browser.as_deref().map(text).transpose()?,
-    })
 }
 
 /// Parses `--timeout` of a run or of one program.

@@ -2,7 +2,7 @@
 
 use super::output::{Output, Stream};
 use super::run_args::RunArgs;
-use super::{Settings, activation, daily, preview, run_args};
+use super::{activation, daily, preview, run_args};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -16,6 +16,7 @@ use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runs::signals::{on_end, unheard_signals};
 use wp_codebox_runs::supervisor::{self, Followed, unreachable};
 use wp_codebox_runtime::now_rfc3339;
+use wp_codebox_settings::Settings;
 
 /// Maximum number of changed files that are listed at the end of a run.
 const SHOWN_FILES: usize = 20;

@@ -11,7 +11,7 @@ use super::preview::{self, PreviewArgs, Waits};
 use super::request::{
     Beside, SizeArgs, absolute, input, policy, real_file, resolve, size, text, timeout,
 };
-use super::{Settings, agents, code_file, duration, mount};
+use super::{agents, code_file, duration, mount};
 use clap::{Args, Parser};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -20,6 +20,7 @@ use wp_codebox_contracts::{
     RunMode, RunRequest, StagedFile, TaskSpec,
 };
 use wp_codebox_policy::{HostPrograms, command_words};
+use wp_codebox_settings::Settings;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

@@ -2,22 +2,13 @@
 //!
 //! Each has a state directory of its own, and is a member of the group that may connect to the socket.
 
-use super::accounts::{self, Account};
 use super::columns::{Column, table, terminal};
 use super::output::Output;
-use super::user_state::{STATES, UserStates, state_of};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
+use serde_json::json;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
-
-/// Group whose members may connect to the runner socket (packaging/systemd/wp-codebox.socket).
-const GROUP: &str = "wp-codebox";
-/// Programs that change the group. `gpasswd` also adds users that are in no file of this host.
-const GROUPADD: &str = "/usr/sbin/groupadd";
-const GPASSWD: &str = "/usr/bin/gpasswd";
+use wp_codebox_contracts::ErrorBody;
+use wp_codebox_settings::{HostUser, RUNNER_GROUP, Removal, StateRemoval, add_user, list_users};
 
 const COLUMNS: &[Column] = &[
     Column {
@@ -114,159 +105,61 @@ pub(crate) fn main(output: &Output, command: &UsersCommand) -> ExitCode {
 }
 
 fn add(output: Output, args: &AddArgs) -> Result<(), ErrorBody> {
-    only_root()?;
-    let name = &args.name;
-    let account = Account::named(name).ok_or_else(|| {
-        let message =
-            format!("this host has no user {name:?}; create it first, or correct the name");
-        ErrorBody::new(ErrorCode::InputInvalid, message)
-    })?;
-    if account.uid == 0 {
-        let message = "root needs no state directory of a site; name the user that PHP runs as";
-        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
-    }
-    let path = UserStates::open_or_make()?.make(&account)?;
-    let gid = match accounts::group_id(GROUP) {
-        Some(gid) => gid,
-        None => {
-            accounts::change(GROUPADD, &["--system", GROUP]).map_err(|why| ungrouped(&why))?;
-            let made = accounts::group_id(GROUP);
-            made.ok_or_else(|| ungrouped("groupadd did not create it"))?
-        }
-    };
-    if !account.is_in(gid) {
-        accounts::change(GPASSWD, &["--add", name, GROUP]).map_err(|why| ungrouped(&why))?;
-    }
+    let path = add_user(&args.name)?;
     output.line(&format!("state directory  {}", path.display()));
-    output.line(&format!("group            {GROUP}"));
+    output.line(&format!("group            {RUNNER_GROUP}"));
     output.note("restart php-fpm, so that its processes get the group: systemctl restart 'php*-fpm.service'");
     output.note("php.ini: wp_codebox.runner_socket = /run/wp-codebox/runner.sock");
     Ok(())
 }
 
-fn ungrouped(why: &str) -> ErrorBody {
-    ErrorBody::new(
-        ErrorCode::ConfigInvalid,
-        format!("the group {GROUP} cannot be changed: {why}"),
-    )
-    .hint(format!(
-        "correct the cause, or add the user to the group {GROUP} with your own tools"
-    ))
-}
-
 fn remove(output: Output, args: &RemoveArgs) -> Result<(), ErrorBody> {
-    only_root()?;
-    let name = &args.name;
-    let account = Account::named(name);
-    let states = UserStates::open()?;
-    let owner = match &states {
-        Some(states) => states.owner(name)?,
-        None => None,
+    let state = match args.delete_state {
+        true => StateRemoval::Deleted,
+        false => StateRemoval::Kept,
     };
-    if account.is_none() && owner.is_none() {
-        let message = format!(
-            "this host has no user {name:?}, and {STATES} has no directory with this name; `wp-codebox users list` lists them"
-        );
-        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
-    }
-    // Checked before anything is changed.
-    if let (true, Some(uid)) = (args.delete_state, owner)
-        && let Some(pid) = process_of(uid)
-    {
-        let message = format!(
-            "process {pid} runs as the owner of {}; end all processes of this user first, such as php-fpm and runs",
-            state_of(name).display()
-        );
-        return Err(ErrorBody::new(ErrorCode::Busy, message)
-            .hint("or leave --delete-state out: then the state stays"));
-    }
-    if accounts::group_members(GROUP).contains(name) {
-        accounts::change(GPASSWD, &["--delete", name, GROUP]).map_err(|why| ungrouped(&why))?;
+    let removal = Removal::new(&args.name, state)?;
+    if removal.leave_group()? {
         output.note("processes that run keep the group until they end: systemctl restart 'php*-fpm.service'");
     }
-    match (&states, owner) {
-        (Some(states), Some(_)) if args.delete_state => {
-            states.remove(name)?;
-            output.line(&format!("deleted  {}", state_of(name).display()));
+    match removal.finish()? {
+        Some((path, StateRemoval::Deleted)) => {
+            output.line(&format!("deleted  {}", path.display()));
         }
-        (_, Some(_)) => {
-            output.line(&format!("kept     {}", state_of(name).display()));
+        Some((path, StateRemoval::Kept)) => {
+            output.line(&format!("kept     {}", path.display()));
             output.note("--delete-state deletes it");
         }
-        (_, None) => {}
+        None => {}
     }
     Ok(())
 }
 
 fn list(output: Output) -> Result<(), ErrorBody> {
-    let states = match UserStates::open()? {
-        Some(states) => states.list()?,
-        None => Vec::new(),
-    };
-    let members = accounts::group_members(GROUP);
-    let gid = accounts::group_id(GROUP);
-    let names = states.iter().map(|(name, _)| name).chain(&members);
-    let names: BTreeSet<&String> = names.collect();
-    let rows: Vec<Value> = names
-        .into_iter()
-        .map(|name| {
-            let account = Account::named(name);
-            let owner = states
-                .iter()
-                .find(|(of, _)| of == name)
-                .map(|(_, owner)| owner);
-            let is_in = |account: &Account| gid.is_some_and(|gid| account.is_in(gid));
-            json!({
-                "name": name,
-                "uid": account.as_ref().map(|account| account.uid),
-                "may_connect": account.as_ref().is_some_and(is_in),
-                "state_dir": owner.map(|_| state_of(name)),
-                "state_owner": owner,
-            })
-        })
-        .collect();
+    let users = list_users()?;
     if output.is_json() {
-        output.document(&json!({ "users": rows }));
+        output.document(&json!({ "users": users }));
         return Ok(());
     }
-    let cells = |row: &Value| {
-        let state = row["state_dir"].as_str().unwrap_or("-");
-        let owner = match (&row["uid"], &row["state_owner"]) {
-            (uid, owner) if uid == owner || owner.is_null() => String::new(),
-            (_, owner) => format!(" (of uid {owner}, not of this user)"),
+    let cells = |user: &HostUser| {
+        let state = user.state_dir.as_ref();
+        let state = state.map_or("-".to_owned(), |state| state.display().to_string());
+        let owner = match user.state_owner {
+            Some(owner) if user.uid != Some(owner) => {
+                format!(" (of uid {owner}, not of this user)")
+            }
+            Some(_) | None => String::new(),
         };
-        let may_connect = match row["may_connect"] == true {
-            true => "yes",
-            false => "no",
-        };
+        let may_connect = if user.may_connect { "yes" } else { "no" };
         vec![
-            row["name"].as_str().unwrap_or_default().to_owned(),
+            user.name.clone(),
             may_connect.to_owned(),
             format!("{state}{owner}"),
         ]
     };
-    let cells: Vec<_> = rows.iter().map(cells).collect();
+    let cells: Vec<_> = users.iter().map(cells).collect();
     table(COLUMNS, &cells, terminal())
         .iter()
         .for_each(|line| output.line(line));
     Ok(())
-}
-
-fn only_root() -> Result<(), ErrorBody> {
-    match rustix::process::geteuid().is_root() {
-        true => Ok(()),
-        false => Err(ErrorBody::new(
-            ErrorCode::Forbidden,
-            "only root may change the users of this host; run the command as root",
-        )),
-    }
-}
-
-/// Returns the id of a process of a user, if one runs.
-fn process_of(uid: u32) -> Option<u32> {
-    let mut entries = std::fs::read_dir("/proc").ok()?.flatten();
-    entries.find_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        (entry.metadata().ok()?.uid() == uid).then_some(pid)
-    })
 }

@@ -41,8 +41,8 @@ pub use recipe::{
     summary, verify,
 };
 pub use request::{
-    Beside, Paths, absolute, input, is_json_text, policy, policy_document, real_file, request,
-    resolve, text,
+    Beside, Paths, absolute, input, is_json_text, named_paths, policy, policy_document, real_file,
+    request, resolve, run_paths, text,
 };
 pub use supervisors::Supervisors;
 pub use task::{TaskOptions, task_request};

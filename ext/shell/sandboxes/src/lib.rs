@@ -31,4 +31,4 @@ pub use profiles::{
 pub use route::check_route;
 pub use secret_source::SecretSource;
 pub use seed::Seed;
-pub use wanted::{HostPaths, LONGEST, PreviewAccess, ValidatedSandbox, Wanted};
+pub use wanted::{LONGEST, PreviewAccess, ValidatedSandbox, Wanted};

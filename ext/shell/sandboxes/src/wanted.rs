@@ -7,16 +7,17 @@ use crate::profiles::{LoadedProfile, parsed_profile};
 use crate::secret_source::SecretSource;
 use crate::seed::Seed;
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunId, RunMode, RunPaths, RunRequest,
+    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunId, RunMode, RunRequest,
     SandboxIdentity, SecretBinding, SecretsPolicy, SiteId, TaskSpec,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_proxy::preview::Token;
 use wp_codebox_recipe::Profile;
-use wp_codebox_runs::supervisor::Spawned;
+use wp_codebox_runs::{run_paths, supervisor::Spawned};
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::Settings;
 
 /// Milliseconds by which the time limit of a run exceeds the lifetime of its sandbox: the run also
 /// starts the sandbox and writes its bundle.
@@ -35,22 +36,6 @@ const COMMANDS: [&str; 7] = [
 ];
 /// Id of the guest command that runs a program.
 const EXEC: &str = "command-agent-run";
-
-/// Paths of this host, as the settings of the calling program name them.
-pub trait HostPaths {
-    /// Returns the state directory.
-    fn state_dir(&self) -> &Path;
-    /// Returns the WordPress directory of new sandboxes.
-    ///
-    /// # Errors
-    /// `wp_codebox_config_invalid` if there is none.
-    fn wordpress(&self) -> Result<&Path, ErrorBody>;
-    /// Returns the paths of a run with this WordPress.
-    ///
-    /// # Errors
-    /// `wp_codebox_input_invalid` if a path is not UTF-8 or a setting is not valid.
-    fn run_paths(&self, wordpress: &Path) -> Result<RunPaths, ErrorBody>;
-}
 
 /// Who may open the preview of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +76,7 @@ impl Wanted {
     /// The error of the first parameter that is not valid.
     pub fn validate(
         self,
-        host: &dyn HostPaths,
+        settings: &Settings,
         secrets: &SecretSource<'_>,
     ) -> Result<ValidatedSandbox, ErrorBody> {
         let seed = &self.seed;
@@ -108,20 +93,20 @@ impl Wanted {
         }
         let secrets = secrets.resolve(&profile, seed.secret_refs.as_deref())?;
         Ok(ValidatedSandbox {
-            request: self.request(&profile, host, secrets)?,
+            request: self.request(&profile, settings, secrets)?,
             wanted: self,
-            state_dir: host.state_dir().to_owned(),
+            state_dir: settings.state_dir.clone(),
         })
     }
 
     fn request(
         &self,
         profile: &Profile,
-        host: &dyn HostPaths,
+        settings: &Settings,
         secrets: Vec<SecretBinding>,
     ) -> Result<RunRequest, ErrorBody> {
         let seed = &self.seed;
-        let wordpress = host.wordpress()?;
+        let wordpress = settings.named_wordpress()?;
         let identity = SandboxIdentity {
             profile: profile.id.clone(),
             version: profile.version.clone(),
@@ -156,7 +141,7 @@ impl Wanted {
             max_runs: self.max_runs,
             ..TaskSpec::default()
         };
-        let paths = host.run_paths(wordpress)?;
+        let paths = run_paths(settings, wordpress)?;
         Ok(spec.into_request(self.run_id.clone(), self.site.clone(), paths))
     }
 }

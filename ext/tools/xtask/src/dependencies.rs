@@ -43,7 +43,10 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("seccompiler", &["launcher"]),
     ("tokio", &["run", "platform", "shell"]),
     ("async-nats", &["cluster"]),
-    ("reqwest", &["agent", "service", "changes", "wordpress", "cli"]),
+    (
+        "reqwest",
+        &["agent", "service", "changes", "wordpress", "cli"],
+    ),
     ("hyper", &["proxy", "supervisor", "service"]),
     ("rustls", &["proxy", "agent", "service", "cluster"]),
     ("axum", &["service"]),

@@ -36,7 +36,7 @@ struct Right {
 const RIGHTS: &[Right] = &[
     Right {
         what: "read the environment",
-        holders: &["cli", "program", "php", "xtask"],
+        holders: &["settings", "cli", "program", "php", "xtask"],
         signs: &["env::var", "env::vars", "env::home_dir", "getenv("],
     },
     Right {
@@ -48,6 +48,7 @@ const RIGHTS: &[Right] = &[
             "supervisor",
             "changes",
             "runs",
+            "settings",
             "cli",
             "php",
             "xtask",

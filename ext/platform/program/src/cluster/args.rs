@@ -3,10 +3,10 @@
 use super::configure::ConfigureArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_cli::placement::NatsArgs;
-use wp_codebox_cli::settings::PathArgs;
 use wp_codebox_cluster::names::{Capability, NodeName, SubmitterName};
 use wp_codebox_cluster::nats::Party;
 use wp_codebox_contracts::ErrorBody;
+use wp_codebox_settings::PathArgs;
 
 /// Subcommands of `cluster`.
 #[derive(Debug, Subcommand)]

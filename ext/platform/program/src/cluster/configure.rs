@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::json;
 use wp_codebox_cli::output::Output;
 use wp_codebox_cli::placement::{self, NatsArgs};
-use wp_codebox_cli::settings::{PathArgs, Settings, prepare_state};
 use wp_codebox_cluster::bus::Bus as _;
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::{RunKey, SubmitterName};
@@ -15,6 +14,7 @@ use wp_codebox_contracts::{ClusterConfig, ErrorBody, ErrorCode, NodeKeyRow};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runs::{MOST_TRIES, write_cluster_config};
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::{PathArgs, Settings, prepare_state};
 
 /// Arguments of `cluster configure`.
 #[derive(Debug, Args)]

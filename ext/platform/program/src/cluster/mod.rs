@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 use wp_codebox_cli::columns::{Column, table, terminal};
 use wp_codebox_cli::output::Output;
-use wp_codebox_cli::settings::{PathArgs, Settings};
 use wp_codebox_cluster::bus::Bus as _;
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::names::SubmitterName;
@@ -25,6 +24,7 @@ use wp_codebox_cluster::nats::{
 use wp_codebox_contracts::{ErrorBody, schema_id};
 use wp_codebox_runs::read_cluster_config;
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::{PathArgs, Settings};
 
 /// Time in which a node must acknowledge a message or report progress, else the server delivers the
 /// message again.

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use wp_codebox_cli::settings::PathArgs;
+use wp_codebox_settings::PathArgs;
 
 /// Subcommands of `ledger`.
 #[derive(Debug, Subcommand)]

@@ -17,7 +17,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wp_codebox_cli::output::{Output, data_output, json_output};
-use wp_codebox_cli::settings::{Settings, prepare_state};
 use wp_codebox_cli::{duration, output};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, schema_id};
 use wp_codebox_ledger::{
@@ -25,6 +24,7 @@ use wp_codebox_ledger::{
     NameError, Note, Prices, Recorded, UnixMillis,
 };
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::{Settings, prepare_state};
 
 /// Name of the price table in the state directory.
 pub(crate) const PRICES: &str = "meter-prices.json";

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::path::PathBuf;
 use wp_codebox_cli::placement::NatsArgs;
-use wp_codebox_cli::settings::PathArgs;
+use wp_codebox_settings::PathArgs;
 
 /// Arguments of `node`.
 #[derive(Debug, Args)]

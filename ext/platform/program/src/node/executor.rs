@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Dir, HostKey};
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_cluster::bus::{Bus, BusError, ObjectName};
 use wp_codebox_cluster::collect::REMOVAL_WINDOW;
 use wp_codebox_cluster::held::HeldRun;
@@ -30,6 +29,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runs::supervisor::{self, Followed, unreachable};
+use wp_codebox_settings::Settings;
 
 /// Time limit for the reply of the submitting process, which has the run's secrets.
 const SECRETS: Duration = Duration::from_secs(20);

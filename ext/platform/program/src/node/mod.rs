@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_cli::output::Output;
 use wp_codebox_cli::request::{size, text};
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_cluster::bus::Bus;
 use wp_codebox_cluster::host::HostRecord;
 use wp_codebox_cluster::layers::LayerCache;
@@ -35,6 +34,7 @@ use wp_codebox_cluster::work::Worked;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
 use wp_codebox_runs::signals::{on_end, unheard_signals};
 use wp_codebox_runtime::{Owner, STATES, StateDir};
+use wp_codebox_settings::Settings;
 
 /// Runs tasks until a signal stops the node. A first signal lets running tasks end, a second one
 /// cancels them.
@@ -51,7 +51,7 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     let capabilities = capabilities.collect::<Result<Vec<_>, _>>()?;
     let cache_bytes = size("--layer-cache", Some(&args.layer_cache))?.unwrap_or(0);
     let settings = Settings::resolve(&args.paths)?;
-    wp_codebox_cli::settings::prepare_state(&settings)?;
+    wp_codebox_settings::prepare_state(&settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let layers = layers(args, &settings, &state)?;
     // Read the credentials before giving up root: only root may be able to.

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use wp_codebox_cli::settings::PathArgs;
+use wp_codebox_settings::PathArgs;
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]

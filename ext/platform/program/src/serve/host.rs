@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{
     BundleRow, Dir, HostKey, Store, StoredBundle, VerifyOptions, verify_bundle,
 };
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     CancelDetails, ErrorBody, ErrorCode, Limits, RunId, RunList, RunMode, RunRequest, RunStatus,
     SiteId, schema_id,
@@ -25,6 +24,7 @@ use wp_codebox_sandboxes::{LoadedProfile, Sandboxes, valid_profiles};
 use wp_codebox_service::{
     Actor, Host, Page, PlannedRun, ProfileDocument, RunOrder, RunProgress, RunSelection, SandboxId,
 };
+use wp_codebox_settings::Settings;
 
 /// Maximum number and size of the events that are read from a journal at once.
 const EVENTS: PageLimits = PageLimits {

@@ -11,13 +11,13 @@ use crate::ledger::{PRICES, read_prices};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use wp_codebox_cli::output::Output;
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_ledger::{Ledger, LedgerFiles};
 use wp_codebox_routing::{ArchitectureName, ExtensionId, HostId, HostRecord, RegionName};
 use wp_codebox_runs::signals::{on_end, unheard_signals};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::{Extension, Listener, OtlpEndpoint, Service, ServiceConfig, SocketAccess};
+use wp_codebox_settings::Settings;
 
 /// Name of the unix socket in the directory of the service.
 const SOCKET: &str = "api.sock";

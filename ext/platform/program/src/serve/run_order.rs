@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use wp_codebox_cli::groups::{TaskArgs, run_request};
 use wp_codebox_cli::guest_args::StoreArgs;
 use wp_codebox_cli::placement::PlacementArgs;
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     AboveCeiling, ErrorBody, ErrorCode, LimitsRequest, MountRequest, RunId, RunMode, RunRequest,
     SiteId,
@@ -19,6 +18,7 @@ use wp_codebox_policy::{defaults, normalise_task};
 use wp_codebox_recipe::Profile;
 use wp_codebox_sandboxes::{LONGEST, check_route, parsed_profile};
 use wp_codebox_service::{Requester, RunOrder};
+use wp_codebox_settings::Settings;
 
 const MIB: u64 = 1024 * 1024;
 /// Highest limits of a run without a profile that a client with a token starts.

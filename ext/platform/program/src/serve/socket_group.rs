@@ -10,7 +10,6 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
-use wp_codebox_cli::accounts;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::SocketAccess;
@@ -113,7 +112,10 @@ fn create(directory: &Path, gid: u32, state: &StateDir) -> Result<(), SocketGrou
 
 /// Returns the id of a group; a number is an id.
 fn group_id(name: &str) -> Result<u32, SocketGroupError> {
-    let found = name.parse().ok().or_else(|| accounts::group_id(name));
+    let found = name
+        .parse()
+        .ok()
+        .or_else(|| wp_codebox_settings::group_id(name));
     found.ok_or_else(|| SocketGroupError::Unknown {
         name: name.to_owned(),
     })

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_cli::duration;
 use wp_codebox_cli::output::Output;
-use wp_codebox_cli::settings::{PathArgs, Settings};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{StateDir, rfc3339};
 use wp_codebox_service::{Actor, Scopes, TokenRow, TokenSpec, TokenStore};
+use wp_codebox_settings::{PathArgs, Settings};
 
 /// Name of the state directory's subdirectory with the records of the service.
 const DIRECTORY: &str = "service";

@@ -10,11 +10,9 @@ pub(crate) use args::{
     BenchCompareArgs, BenchResultsArgs, BenchmarkArgs, BrowserMetricsArgs, DiscoverPartialArgs,
 };
 
-use super::Settings;
 use super::args::{ArtifactsCommand, BundleArgs, PreflightArgs, VerifyArgs};
 use super::bench;
 use super::output::{Output, name};
-use super::settings::PathArgs;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{
@@ -23,6 +21,8 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_changes::browser_origin;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_settings::PathArgs;
+use wp_codebox_settings::Settings;
 use wp_codebox_workloads::{Evidence, open_bundle};
 
 pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {

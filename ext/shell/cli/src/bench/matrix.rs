@@ -2,13 +2,12 @@
 //! benchmarks. Document: `wp-codebox/benchmark-matrix-run/v1`.
 
 use super::args::MatrixArgs;
+use crate::duration;
 use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
 use crate::request::is_json_text;
-use crate::settings::prepare_state;
-use crate::{Settings, duration};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -16,6 +15,8 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, hex, parse_json};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, parse, validate};
 use wp_codebox_runs::{Loaded, directory_of, read_file};
+use wp_codebox_settings::Settings;
+use wp_codebox_settings::prepare_state;
 use wp_codebox_workloads::bench::{
     Cell, add_result, cells, dimensions, matrix_document, skipped_row,
 };

@@ -7,7 +7,7 @@ use crate::exec::{self, Ended, ExecArgs, Printing};
 use crate::guest_args::{GuestArgs, StoreArgs};
 use crate::output::{Output, is_interactive};
 use crate::runs::PlaceArgs;
-use crate::{Settings, mount, request};
+use crate::{mount, request};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use wp_codebox_contracts::{ErrorBody, Hold, LimitsRequest, RunMode, RunStatus, T
 use wp_codebox_runs::supervisor;
 use wp_codebox_runtime::{CheckRecord, StateDir, find};
 use wp_codebox_sandboxes::Sandboxes;
+use wp_codebox_settings::Settings;
 
 /// Key and value in the provenance of a run that this module starts for one program.
 const OF_PROGRAM: (&str, &str) = (PURPOSE.0, "program of a directory");

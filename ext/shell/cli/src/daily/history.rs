@@ -5,11 +5,12 @@ use super::args::OfRunArgs;
 use crate::guest_args::StoreArgs;
 use crate::output::Output;
 use crate::project;
-use crate::settings::{Settings, prepare_state};
 use std::path::PathBuf;
 use wp_codebox_changes::{Choice, History, Wanted};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, StateDir};
+use wp_codebox_settings::Settings;
+use wp_codebox_settings::prepare_state;
 
 /// Opens the state directory from the settings; creates the default one if it is missing.
 pub(super) fn open(store: &StoreArgs) -> Result<(History, Settings), ErrorBody> {

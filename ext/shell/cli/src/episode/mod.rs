@@ -7,7 +7,7 @@ pub(crate) use args::EpisodeCommand;
 use super::guest_args::GitMode;
 use super::output::Output;
 use super::runs::found;
-use super::{Settings, duration, mount, request};
+use super::{duration, mount, request};
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use wp_codebox_contracts::{
     SnapshotRequest, TaskSpec, parse_json,
 };
 use wp_codebox_sandboxes::{ask_episode, close_episode, start_episode};
+use wp_codebox_settings::Settings;
 
 pub(crate) fn main(output: &Output, command: &EpisodeCommand) -> ExitCode {
     let (name, done) = match command {

@@ -11,7 +11,6 @@ pub use args::TaskArgs;
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 pub use task::request as run_request;
 
-use super::Settings;
 use super::output::{Output, json_output};
 use super::preview::{self, PreviewArgs};
 use serde_json::{Map, Value};
@@ -22,10 +21,11 @@ use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, parse_json, session_id};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runs::Supervisors;
+use wp_codebox_settings::Settings;
+use wp_codebox_wordpress::wordpress_version;
 use wp_codebox_workloads::groups::{
     Answered, Echo, Host, export, replace_file, run_batch, run_fanout, task_document, unwritable,
 };
-use wp_codebox_wordpress::wordpress_version;
 
 /// Maximum size of the input of a task or group, in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;

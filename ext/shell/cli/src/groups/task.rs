@@ -1,12 +1,12 @@
 //! The run request of a task in JSON, with the arguments and settings of a command.
 
 use super::args::TaskArgs;
-use crate::Settings;
 use crate::preview::PreviewArgs;
 use crate::request::{environment, named_paths};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest};
 use wp_codebox_runs::{TaskOptions, task_request};
+use wp_codebox_settings::Settings;
 
 fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)

@@ -5,15 +5,16 @@ mod args;
 pub(crate) use args::PhpunitArgs;
 
 use crate::activation::Activate;
+use crate::mount;
 use crate::output::Output;
 use crate::run_args::{self, RunArgs};
-use crate::{Settings, mount};
 use args::AnnotationStyle;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MountRequest, RunRequest};
 use wp_codebox_runs::Supervisors;
+use wp_codebox_settings::Settings;
 use wp_codebox_workloads::groups::replace_file;
 use wp_codebox_workloads::phpunit::{COMMAND, Shard, failure, github, junit, merged, run_shards};
 

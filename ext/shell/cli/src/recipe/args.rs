@@ -4,12 +4,12 @@ use crate::guest_args::StoreArgs;
 use crate::model::{HEADING, ModelArgs};
 use crate::placement::PlacementArgs;
 use crate::preview::PreviewArgs;
-use crate::settings::PathArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use wp_codebox_recipe::{BuildKind, WpFallback};
 use wp_codebox_runs::AgentOptions;
+use wp_codebox_settings::PathArgs;
 
 /// What happens if no WordPress of this host has the version that a recipe asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,12 +14,13 @@ pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
 pub(crate) use run::{Executed, RunChoice, execute, recipe_run};
 
 use super::output::Output;
-use super::{Settings, request};
+use super::request;
 use serde_json::Value;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_recipe::{Context, PolicyChoice, WpFallback, dry_run, validation};
 use wp_codebox_runs::{Host, Loaded, load};
+use wp_codebox_settings::Settings;
 use wp_codebox_wordpress::{Network, Silent, Source};
 
 /// `recipe validate`, `recipe dry-run` and `recipe build`.

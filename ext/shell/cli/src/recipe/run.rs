@@ -4,8 +4,7 @@ use super::{Looked, RecipeRunArgs, StepsArgs, human, planned};
 use crate::output::Output;
 use crate::placement::PlacementArgs;
 use crate::preview::{self, PreviewArgs};
-use crate::settings::prepare_state;
-use crate::{Settings, duration, run};
+use crate::{duration, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,8 @@ use wp_codebox_recipe::{Issue, Recipe, lower, validate};
 use wp_codebox_runs::{
     AgentOptions, Asked, RunReport, build, recipe_run as recipe_document, refused, summary, verify,
 };
+use wp_codebox_settings::Settings;
+use wp_codebox_settings::prepare_state;
 use wp_codebox_supervisor::preset;
 use wp_codebox_workloads::check_placed;
 

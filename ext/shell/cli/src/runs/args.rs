@@ -1,9 +1,9 @@
 //! Arguments of `runs`. The doc comments are the help texts.
 
 use crate::output::AgentOutput;
-use crate::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_contracts::RunStatus;
+use wp_codebox_settings::PathArgs;
 
 /// Subcommands of `runs`.
 #[derive(Debug, Subcommand)]

@@ -1,9 +1,9 @@
 //! Finds the run that the arguments of a command name.
 
 use super::args::PlaceArgs;
-use crate::Settings;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, StateDir, find, sites};
+use wp_codebox_settings::Settings;
 
 impl PlaceArgs {
     /// Returns the partitions of the state directory to search: the one of `--site`, else all.

@@ -1,9 +1,9 @@
 //! Arguments of `sandbox`. The doc comments are the help texts.
 
 use crate::guest_args::ServiceArgs;
-use crate::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_contracts::SandboxScope;
+use wp_codebox_settings::PathArgs;
 
 /// Subcommands of `sandbox`.
 #[derive(Debug, Subcommand)]

@@ -2,9 +2,9 @@
 
 use super::args::CreateArgs;
 use super::place::site;
+use crate::duration;
 use crate::output::Output;
 use crate::request::environment;
-use crate::{Settings, duration};
 use serde_json::Value;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
 use wp_codebox_control::new_run_id;
@@ -12,6 +12,7 @@ use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_sandboxes::{
     LoadedProfile, PreviewAccess, SecretSource, Seed, Wanted, check_route, load_profile,
 };
+use wp_codebox_settings::Settings;
 
 pub(super) fn create(args: &CreateArgs, output: Output) -> Result<Value, ErrorBody> {
     let settings = Settings::for_guests(&args.place.paths, None, output)?;

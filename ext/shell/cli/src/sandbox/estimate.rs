@@ -2,10 +2,11 @@
 
 use super::args::EstimateArgs;
 use super::place::Place;
-use crate::{Settings, duration};
+use crate::duration;
 use serde_json::Value;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_sandboxes::{check_duration, estimate, load_profile};
+use wp_codebox_settings::Settings;
 
 /// Estimates as `sandbox estimate-cost` asks.
 pub(super) fn command(args: &EstimateArgs) -> Result<Value, ErrorBody> {

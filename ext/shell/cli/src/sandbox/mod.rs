@@ -15,7 +15,6 @@ pub(crate) use args::SandboxCommand;
 
 use super::duration;
 use super::output::Output;
-use crate::Settings;
 use crate::request::environment;
 use args::{
     ExtendArgs, ListArgs, OneArgs, PreviewArgs, RemoveSnapshotArgs, RestoreArgs, SnapshotArgs,
@@ -32,6 +31,7 @@ use wp_codebox_runs::live;
 use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::find;
 use wp_codebox_sandboxes::{PreviewAccess, REQUEST_TIMEOUT, SecretSource, Seed, Wanted};
+use wp_codebox_settings::Settings;
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     let (name, done) = match command {

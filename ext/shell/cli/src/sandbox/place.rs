@@ -1,10 +1,10 @@
 //! The state directory and site that the arguments of a command name.
 
 use super::args::PlaceArgs;
-use crate::Settings;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_sandboxes::Sandboxes;
+use wp_codebox_settings::Settings;
 
 /// State directory and site of a command.
 #[derive(Debug)]

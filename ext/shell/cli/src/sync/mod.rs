@@ -5,7 +5,6 @@ mod shown;
 
 pub(crate) use args::SyncArgs;
 
-use super::Settings;
 use super::output::Output;
 use args::{SidesArgs, SyncAction, sides};
 use shown::show;
@@ -16,6 +15,7 @@ use wp_codebox_contracts::{ErrorBody, LiveRequest};
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runs::live;
 use wp_codebox_runtime::{StateDir, find};
+use wp_codebox_settings::Settings;
 
 /// Time limit for a reply; long, because the supervisor replies only after its sandbox is ready.
 const REPLY_LIMIT: Duration = Duration::from_secs(600);

@@ -1,9 +1,9 @@
 //! Arguments of `wp-codebox tools`. The doc comments are the help texts.
 
-use crate::settings::PathArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, WasiToolId};
+use wp_codebox_settings::PathArgs;
 
 /// Subcommands of `tools`.
 #[derive(Debug, Subcommand)]

@@ -6,7 +6,6 @@
 
 use super::ended::{Ended, Ran};
 use super::scratch::{Scratch, captured, text};
-use crate::Settings;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use wp_codebox_contracts::{
 use wp_codebox_control::new_run_id;
 use wp_codebox_process_wrapper::{MountAccess, TOOL_FILES};
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::Settings;
 use wp_codebox_supervisor::{group, identity};
 
 const MIB: u64 = 1 << 20;

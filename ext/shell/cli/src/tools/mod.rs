@@ -9,10 +9,8 @@ mod wrapped;
 
 pub(crate) use args::ToolsCommand;
 
-use crate::Settings;
 use crate::columns::{self, Column};
 use crate::output::Output;
-use crate::settings::PathArgs;
 use args::{AddArgs, ListArgs, RemoveArgs, id};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -21,6 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_DEFINITION_BYTES};
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::{PathArgs, Settings};
 use wp_codebox_supervisor::{RegisteredTool, WasiRunner, WasiTools};
 
 /// Largest module, as in the schema of definitions.

@@ -4,13 +4,13 @@ use super::args::{RunArgs, Wrapper, id};
 use super::ended::Ended;
 use super::scratch::Scratch;
 use super::{guest, wrapped};
-use crate::Settings;
 use crate::output::Output;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wp_codebox_artifacts::render_mount_patch;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OuterSandboxKind, SandboxAudit, parse_json};
 use wp_codebox_runtime::StateDir;
+use wp_codebox_settings::Settings;
 use wp_codebox_supervisor::{RegisteredTool, WasiRunner, WasiTools};
 
 pub(super) fn run(output: &Output, args: &RunArgs) -> Result<ExitCode, ErrorBody> {

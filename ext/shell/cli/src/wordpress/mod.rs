@@ -7,12 +7,12 @@ pub(crate) use args::WordpressCommand;
 
 use super::columns::{self, Column};
 use super::output::Output;
-use super::settings::{PathArgs, Settings};
 use args::{InstallArgs, UseArgs};
 use progress::for_output;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_contracts::ErrorBody;
+use wp_codebox_settings::{CoreInstaller, PathArgs, Settings};
 use wp_codebox_wordpress::{
     Core, Cores, Network, ORIGIN_VARIABLE, Origins, Source, core_document, list_document,
 };
@@ -29,23 +29,25 @@ pub(crate) fn main(output: &Output, command: &WordpressCommand) -> ExitCode {
     }
 }
 
-/// Installs the latest core for a run on a host that has no WordPress yet, and prints a note.
-pub(crate) fn install_first(cores: &Cores, output: Output) -> Result<PathBuf, ErrorBody> {
-    if !output.is_json() {
-        output.note("no WordPress is installed for sandboxes yet; installing the latest one");
+impl CoreInstaller for Output {
+    /// Installs the latest core for a run on a host that has no WordPress yet, and prints a note.
+    fn install_first(&self, cores: &Cores) -> Result<PathBuf, ErrorBody> {
+        if !self.is_json() {
+            self.note("no WordPress is installed for sandboxes yet; installing the latest one");
+        }
+        let progress = for_output(*self);
+        let network = Network::Online(origins()?);
+        let core = cores.install(&Source::Latest, network, progress.as_ref())?;
+        drop(progress);
+        if !self.is_json() {
+            self.note(&format!(
+                "WordPress {}: {}",
+                core.version,
+                shown(&core.path)
+            ));
+        }
+        Ok(core.path)
     }
-    let progress = for_output(output);
-    let network = Network::Online(origins()?);
-    let core = cores.install(&Source::Latest, network, progress.as_ref())?;
-    drop(progress);
-    if !output.is_json() {
-        output.note(&format!(
-            "WordPress {}: {}",
-            core.version,
-            shown(&core.path)
-        ));
-    }
-    Ok(core.path)
 }
 
 /// Returns the servers to ask: those of wordpress.org and npm, or the origin in the environment.

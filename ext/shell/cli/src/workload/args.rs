@@ -2,9 +2,9 @@
 
 use crate::placement::PlacementArgs;
 use crate::recipe::{FallbackArgs, StepsArgs};
-use crate::settings::PathArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use wp_codebox_settings::PathArgs;
 
 /// Arguments of `run-wordpress-workload`.
 #[derive(Debug, Args)]

@@ -10,8 +10,7 @@ pub(crate) use args::WorkloadArgs;
 use crate::output::Output;
 use crate::preview::PreviewArgs;
 use crate::recipe::{Executed, Looked, RunChoice, execute};
-use crate::settings::prepare_state;
-use crate::{Settings, request};
+use crate::request;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::io::Read;
@@ -20,6 +19,8 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Workload, WorkloadPreview, validate, workload};
 use wp_codebox_runs::{Loaded, directory_of, read_file};
+use wp_codebox_settings::Settings;
+use wp_codebox_settings::prepare_state;
 use wp_codebox_workloads::WorkloadReport;
 
 pub(crate) fn main(args: &WorkloadArgs) -> ExitCode {

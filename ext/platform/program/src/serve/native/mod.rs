@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use wp_codebox_changes::file_content;
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestPath, LiveRequest, RunId, RunMode, SiteId, SyncIn, SyncOut,
 };
@@ -31,6 +30,7 @@ use wp_codebox_service::{
     Actor, CleanupReport, ExecEnd, ExecOutput, ExecRequest, Extension, ProfileDocument, Provision,
     Reachability, SandboxId, SandboxView,
 };
+use wp_codebox_settings::Settings;
 use wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 /// Name of the only input that sandboxes of this machine accept: the version of WordPress.

@@ -6,11 +6,11 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use wp_codebox_cli::accounts::Account;
-use wp_codebox_cli::settings::Settings;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunMode};
 use wp_codebox_runs::supervisor::Spawned;
 use wp_codebox_runtime::Owner;
+use wp_codebox_settings::Account;
+use wp_codebox_settings::Settings;
 
 /// Process that starts supervisors.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
-use wp_codebox_cli::settings::PathArgs;
 use wp_codebox_contracts::{CONTROL_SOCKET, Outcome, SandboxScope};
 use wp_codebox_runtime::{Ending, Scratch};
 use wp_codebox_service::SetupMetadata;
+use wp_codebox_settings::PathArgs;
 
 fn native() -> (tempfile::TempDir, Native) {
     let temp = tempfile::tempdir().unwrap();

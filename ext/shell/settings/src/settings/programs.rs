@@ -11,7 +11,7 @@ use wp_codebox_supervisor::{HostConfig, HostPrograms};
 /// Programs of `wp-codebox supervise` for callers other than root. Without an option, the
 /// environment variable, the configuration file and the default of the setting apply.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ProgramArgs {
+pub struct ProgramArgs {
     /// Path of the launcher; only root may be able to replace it.
     #[arg(long)]
     pub launcher: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub(crate) struct ProgramArgs {
 ///
 /// # Errors
 /// `wp_codebox_config_invalid` if the configuration file cannot be used.
-pub(crate) fn host_config(args: &ProgramArgs) -> Result<HostConfig, ErrorBody> {
+pub fn host_config(args: &ProgramArgs) -> Result<HostConfig, ErrorBody> {
     let settings = Settings::resolve(&PathArgs {
         launcher: args.launcher.clone(),
         share: args.share.clone(),

@@ -1,12 +1,12 @@
 //! `wp-codebox config`: shows every setting with its value and the origin of the value.
 
-use super::{PathArgs, Settings};
-use crate::columns::{Column, table, terminal};
-use crate::output::Output;
+use super::columns::{Column, table, terminal};
+use super::output::Output;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use wp_codebox_contracts::schema_id;
+use wp_codebox_settings::{PathArgs, Settings};
 
 const COLUMNS: &[Column] = &[
     Column {
@@ -56,7 +56,7 @@ pub(crate) fn main(output: &Output, args: &ConfigArgs) -> ExitCode {
     if output.is_json() {
         output.document(&json!({
             "schema": schema_id::CONFIG,
-            "file": settings.file.as_ref().map(|file| file.to_string_lossy()),
+            "file": settings.file().map(|file| file.to_string_lossy()),
             "settings": rows,
         }));
         return ExitCode::SUCCESS;

@@ -3,14 +3,24 @@
 use super::source::{Chosen, Origin, Setting};
 use super::state::prepare_state;
 use super::{PathArgs, Settings};
-use crate::output::Output;
+use crate::user_directories::user_directories;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_project::site_around;
 use wp_codebox_recipe::selector_fits;
-use wp_codebox_wordpress::{nearest, wordpress_version};
+use wp_codebox_wordpress::{Cores, nearest, wordpress_version};
 
 /// Version that any WordPress fulfils.
 const LATEST: &str = "latest";
+
+/// Installs WordPress on a host that has none for sandboxes, and shows it to the user.
+pub trait CoreInstaller {
+    /// Installs the latest core into the cache and returns its directory.
+    ///
+    /// # Errors
+    /// Those of the installation.
+    fn install_first(&self, cores: &Cores) -> Result<PathBuf, ErrorBody>;
+}
 
 impl Settings {
     /// Resolves the settings for a command that starts guests: creates the default state directory
@@ -25,7 +35,7 @@ impl Settings {
     pub fn for_guests(
         args: &PathArgs,
         wanted: Option<&str>,
-        output: Output,
+        installer: impl CoreInstaller,
     ) -> Result<Self, ErrorBody> {
         let mut settings = Self::resolve(args)?;
         prepare_state(&settings)?;
@@ -43,7 +53,7 @@ impl Settings {
                     ),
                 ));
             }
-            (_, None) => crate::wordpress::install_first(&settings.cores, output)?,
+            (_, None) => installer.install_first(&settings.cores)?,
             (None, Some(version)) => {
                 let message = format!("WordPress {version} is not installed for sandboxes");
                 return Err(ErrorBody::new(ErrorCode::ConfigInvalid, message)
@@ -58,6 +68,7 @@ impl Settings {
     /// option or environment variable names, else that of the site around the current directory,
     /// else that of the configuration file, else a cached one. `None` and `latest` accept any
     /// version; `7.1` accepts 7.1.1; `trunk`, `nightly` and `beta` accept pre-releases.
+    #[must_use]
     pub fn fitting(&self, wanted: Option<&str>) -> Option<PathBuf> {
         let wanted = wanted.filter(|wanted| *wanted != LATEST);
         let fits = |directory: &&Path| {
@@ -78,7 +89,8 @@ impl Settings {
 
     /// Returns the WordPress core that an option or environment variable names, else the cached one
     /// with the nearest version: the newest one that is not newer than `wanted`, else the oldest.
-    pub(crate) fn nearest(&self, wanted: &str) -> Option<PathBuf> {
+    #[must_use]
+    pub fn nearest(&self, wanted: &str) -> Option<PathBuf> {
         if let Some(named) = self.named() {
             return Some(named.to_owned());
         }
@@ -96,6 +108,9 @@ impl Settings {
     }
 
     /// Returns the WordPress core for guests. Cannot fail for settings from [`Self::for_guests`].
+    ///
+    /// # Errors
+    /// `wp_codebox_config_invalid` if no core was found.
     pub fn named_wordpress(&self) -> Result<&Path, ErrorBody> {
         self.wordpress.as_deref().ok_or_else(|| {
             let message = "no WordPress was found for the sandbox";
@@ -116,7 +131,7 @@ impl Settings {
             return;
         }
         let here = std::env::current_dir().ok();
-        if let Some(site) = here.and_then(|here| crate::project::site_around(&here)) {
+        if let Some(site) = here.and_then(|here| site_around(&here, &user_directories())) {
             row.origin = Origin::Found("the site around this directory".to_owned());
             row.value = Some(site.clone());
             self.wordpress = Some(site);

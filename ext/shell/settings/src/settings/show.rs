@@ -3,11 +3,19 @@
 use super::source::{Chosen, Origin};
 use super::{Settings, file};
 use serde_json::{Value, json};
+use std::path::Path;
 
 impl Settings {
     /// Returns all settings as JSON rows: `name`, `value`, `origin`, `detail`.
-    pub(super) fn rows(&self) -> Vec<Value> {
+    #[must_use]
+    pub fn rows(&self) -> Vec<Value> {
         self.chosen.iter().map(|row| self.row(row)).collect()
+    }
+
+    /// Returns the path of the configuration file that was read.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     fn row(&self, row: &Chosen) -> Value {
@@ -34,7 +42,8 @@ impl Settings {
 
     /// Returns a line that names the configuration file that was read, or the paths at which one
     /// would be read.
-    pub(super) fn file_line(&self) -> String {
+    #[must_use]
+    pub fn file_line(&self) -> String {
         match &self.file {
             Some(path) => format!("configuration file: {}", path.display()),
             None => format!(

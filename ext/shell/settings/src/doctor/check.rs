@@ -2,16 +2,21 @@
 
 /// One check of the host and its result.
 #[derive(Debug)]
-pub(super) struct Check {
+pub struct Check {
+    /// Name of the check.
     pub id: &'static str,
+    /// Result.
     pub status: Status,
+    /// What was found.
     pub message: String,
+    /// What to do, if something can be improved.
     pub fix: Option<String>,
 }
 
 /// Result of a check, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Status {
+pub enum Status {
+    /// As it should be.
     Ok,
     /// Sandboxes run, but with less isolation or function than possible.
     Warning,
@@ -20,7 +25,9 @@ pub(super) enum Status {
 }
 
 impl Status {
-    pub(super) const fn name(self) -> &'static str {
+    /// Returns the word of documents and of lines.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",

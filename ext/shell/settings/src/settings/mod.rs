@@ -3,7 +3,6 @@
 //! default. Exception: a WordPress site around the current directory precedes the configuration
 //! file.
 
-mod config;
 mod file;
 mod places;
 mod programs;
@@ -14,10 +13,9 @@ mod state;
 mod wordpress;
 mod xdg;
 
-pub(crate) use config::{ConfigArgs, main as config};
-pub(crate) use programs::{ProgramArgs, host_config};
-
+pub use programs::{ProgramArgs, host_config};
 pub use state::prepare_state;
+pub use wordpress::CoreInstaller;
 
 use clap::Args;
 use file::ConfigFile;
@@ -110,7 +108,7 @@ pub struct Settings {
     /// use a cached core.
     pub wordpress: Option<PathBuf>,
     /// Cached WordPress cores.
-    pub(crate) cores: Cores,
+    pub cores: Cores,
     /// Directory for the cgroups of runs.
     pub cgroup: Option<PathBuf>,
     /// Kernel user of guests, as text.
@@ -122,7 +120,7 @@ pub struct Settings {
     /// Browser program.
     pub browser: Option<PathBuf>,
     /// What to do if no WordPress of this host has the version that a recipe asks for.
-    pub(crate) wp_fallback: WpFallback,
+    pub wp_fallback: WpFallback,
     /// Highest limits of a run of another user.
     max_limits: LimitsRequest,
     /// All values with their origins, in the order in which `wp-codebox config` prints them.
@@ -141,6 +139,9 @@ enum MissingState {
 
 impl Settings {
     /// Returns which kernel uid guests get.
+    ///
+    /// # Errors
+    /// `wp_codebox_input_invalid` if the setting is none of the known ones.
     pub fn identity(&self) -> Result<IdentityChoice, ErrorBody> {
         let Some(given) = &self.identity else {
             return Ok(IdentityChoice::default());
@@ -153,6 +154,9 @@ impl Settings {
     }
 
     /// Returns the range of uids and gids for guests; `None` for the default range.
+    ///
+    /// # Errors
+    /// `wp_codebox_input_invalid` if the setting is no range.
     pub fn guest_ids(&self) -> Result<Option<GuestIds>, ErrorBody> {
         let given = self.guest_ids.as_deref().map(GuestIds::parse);
         given
@@ -161,7 +165,7 @@ impl Settings {
     }
 
     /// Returns where the value of a setting came from.
-    pub(crate) fn origin(&self, setting: Setting) -> &Origin {
+    fn origin(&self, setting: Setting) -> &Origin {
         let row = self.chosen.iter().find(|row| row.setting == setting);
         row.map_or(&Origin::Default, |row| &row.origin)
     }

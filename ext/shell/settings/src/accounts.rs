@@ -26,6 +26,7 @@ impl Account {
     }
 
     /// Returns the user with this uid, or `None` if there is none.
+    #[must_use]
     pub fn of(uid: u32) -> Option<Self> {
         Self::find(&uid.to_string()).filter(|account| account.uid == uid)
     }
@@ -43,6 +44,7 @@ impl Account {
     }
 
     /// Returns whether the group is the user's primary group or has the user as a member.
+    #[must_use]
     pub fn is_in(&self, gid: u32) -> bool {
         let groups = output("/usr/bin/id", ["-G", "--", &self.name]).unwrap_or_default();
         let mut groups = groups.split_whitespace().map(str::parse::<u32>);
@@ -51,6 +53,7 @@ impl Account {
 }
 
 /// Returns the id of a group, or `None` if there is no group with this name.
+#[must_use]
 pub fn group_id(name: &str) -> Option<u32> {
     group_row(name)?.split(':').nth(2)?.trim().parse().ok()
 }
