@@ -49,6 +49,7 @@ const RIGHTS: &[Right] = &[
             "changes",
             "runs",
             "settings",
+            "wasi-tools",
             "cli",
             "php",
             "xtask",

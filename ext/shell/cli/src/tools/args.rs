@@ -96,6 +96,17 @@ pub(crate) enum Wrapper {
     Launcher,
 }
 
+impl From<Wrapper> for wp_codebox_wasi_tools::Wrapper {
+    fn from(wrapper: Wrapper) -> Self {
+        match wrapper {
+            Wrapper::None => Self::None,
+            Wrapper::Bubblewrap => Self::Bubblewrap,
+            Wrapper::Gvisor => Self::Gvisor,
+            Wrapper::Launcher => Self::Launcher,
+        }
+    }
+}
+
 /// Arguments of `tools run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

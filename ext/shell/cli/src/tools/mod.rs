@@ -1,11 +1,7 @@
 //! `wp-codebox tools`: registers, lists, removes and runs WASI tools.
 
 mod args;
-mod ended;
-mod guest;
 mod run;
-mod scratch;
-mod wrapped;
 
 pub(crate) use args::ToolsCommand;
 
@@ -13,17 +9,10 @@ use crate::columns::{self, Column};
 use crate::output::Output;
 use args::{AddArgs, ListArgs, RemoveArgs, id};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_DEFINITION_BYTES};
-use wp_codebox_runtime::StateDir;
-use wp_codebox_settings::{PathArgs, Settings};
-use wp_codebox_supervisor::{RegisteredTool, WasiRunner, WasiTools};
-
-/// Largest module, as in the schema of definitions.
-const MODULE_BYTES: u64 = 64 << 20;
+use wp_codebox_contracts::ErrorBody;
+use wp_codebox_settings::Settings;
+use wp_codebox_wasi_tools::{NewTool, open, tool_document};
 
 pub(crate) fn main(output: &Output, command: &ToolsCommand) -> ExitCode {
     let (name, done) = match command {
@@ -38,63 +27,21 @@ pub(crate) fn main(output: &Output, command: &ToolsCommand) -> ExitCode {
     done.unwrap_or_else(|error| output.failure(name, &error))
 }
 
-/// Opens the registry. A process of root first switches to the owner of the state directory, so
-/// that new files belong to this owner.
-fn open(paths: &PathArgs) -> Result<(Settings, WasiTools), ErrorBody> {
-    let settings = Settings::resolve(paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
-    let tools = WasiTools::of(state.path());
-    Ok((settings, tools))
-}
-
 fn add(output: &Output, args: &AddArgs) -> Result<(), ErrorBody> {
-    // The files are read with the rights of the caller, before root is given up.
-    let definition = read(&args.definition, MAX_WASI_DEFINITION_BYTES as u64)?;
-    let module = read(&args.module, MODULE_BYTES)?;
-    let (settings, tools) = open(&args.paths)?;
-    let runner = WasiRunner::beside(&settings.launcher).map_err(|e| e.body())?;
-    let added = tools
-        .add(&definition, &module, &runner)
-        .map_err(|e| e.body())?;
-    let mut document = shown(&added);
+    let new = NewTool::read(&args.definition, &args.module)?;
+    let added = new.register(&Settings::resolve(&args.paths)?)?;
+    let mut document = tool_document(&added);
     document["success"] = json!(true);
     let line = format!("{} {} is registered", added.tool.id, added.tool.version);
     output.answer(&document, &[line]);
     Ok(())
 }
 
-/// Reads a file of the caller; one byte more than `most` is enough for the check of its size.
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, ErrorBody> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
-        .map_err(|error| {
-            let message = format!("{} cannot be read: {error}", path.display());
-            ErrorBody::new(ErrorCode::InputInvalid, message)
-        })?;
-    Ok(bytes)
-}
-
-fn shown(row: &RegisteredTool) -> Value {
-    let tool = &row.tool;
-    json!({
-        "id": tool.id,
-        "version": tool.version,
-        "description": tool.description,
-        "files": tool.files,
-        "grants": tool.grants,
-        "limits": tool.limits,
-        "definitionSha256": row.definition_sha256,
-        "moduleSha256": tool.module.sha256,
-    })
-}
-
 fn list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
-    let (_, tools) = open(&args.paths)?;
+    let tools = open(&Settings::resolve(&args.paths)?)?;
     let rows = tools.list().map_err(|e| e.body())?;
     if output.is_json() {
-        let tools: Vec<Value> = rows.iter().map(shown).collect();
+        let tools: Vec<Value> = rows.iter().map(tool_document).collect();
         output.document(&json!({"success": true, "total": tools.len(), "tools": tools}));
         return Ok(());
     }
@@ -131,7 +78,7 @@ fn list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
 
 fn remove(output: &Output, args: &RemoveArgs) -> Result<(), ErrorBody> {
     let id = id(&args.id)?;
-    let (_, tools) = open(&args.paths)?;
+    let tools = open(&Settings::resolve(&args.paths)?)?;
     tools.remove(&id).map_err(|e| e.body())?;
     let document = json!({"success": true, "id": id, "removed": true});
     output.answer(&document, &[format!("{id} is removed")]);

@@ -1,8 +1,20 @@
 //! How a call of the program `wp-codebox-wasi` ended, and what it left.
 
-use super::args::Wrapper;
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_WASI_EXIT_STATUS, SandboxAudit};
+
+/// Sandbox around the program that runs the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrapper {
+    /// The runner alone isolates the module.
+    None,
+    /// A namespace sandbox.
+    Bubblewrap,
+    /// A kernel in user space.
+    Gvisor,
+    /// A guest like those of runs.
+    Launcher,
+}
 
 /// A call that has ended.
 pub(super) struct Ran {
