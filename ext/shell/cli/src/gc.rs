@@ -6,14 +6,13 @@ use super::{duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use wp_codebox_apply::{Expired, Journal, KeepLimit, KeepRules};
-use wp_codebox_backend_native::{StaleTemplate, Sweep, reap_cgroups, sweep_templates};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+use wp_codebox_apply::KeepRules;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
-    GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
+    ArtifactRule, GcKind, GcMode, GcReport, GcRetainReason, GcRetained, GcRules, SizeBudget,
+    SnapshotRule, StateDir,
 };
-use wp_codebox_settings::Settings;
+use wp_codebox_settings::{Settings, collect_leftovers, reap_dead_cgroups};
 
 /// Removes leftovers and prints a report; exit status 1 if an entry could not be removed.
 pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
@@ -30,25 +29,11 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let mut report = GcReport::default();
     // Only root can remove cgroups that root created, so remove them before giving up root.
     if rules.mode == GcMode::Remove {
-        cgroups(&state, &mut report);
+        reap_dead_cgroups(&state, &mut report);
     }
     let keep = keep_rules(args)?;
-    // Root has its own journal of applied changes on each site, which only root can read.
-    if rustix::process::geteuid().is_root() {
-        for site in state
-            .as_owner(|| args.place.sites(&state))
-            .map_err(|e| e.body())??
-        {
-            changes(&state, &site, &keep, rules.mode, &mut report)?;
-        }
-    }
-    state.become_owner().map_err(|e| e.body())?;
-    let wanted = args.place.sites(&state)?;
-    for site in wanted {
-        changes(&state, &site, &keep, rules.mode, &mut report)?;
-        collect(&state, &site, &rules, &mut report).map_err(|e| e.body())?;
-    }
-    templates(&state, &rules, &mut report);
+    let sites = |state: &StateDir| args.place.sites(state);
+    collect_leftovers(&state, sites, (&rules, &keep), &mut report)?;
     Ok(report)
 }
 
@@ -60,51 +45,6 @@ fn keep_rules(args: &GcArgs) -> Result<KeepRules, ErrorBody> {
         max_age: Duration::from_millis(age),
         max_bytes: request::bytes("--changes-max-bytes", &args.changes_max_bytes)?,
     })
-}
-
-/// Removes applied changes that exceed the rules from the journal of this user.
-fn changes(
-    state: &StateDir,
-    site: &SiteId,
-    rules: &KeepRules,
-    mode: GcMode,
-    report: &mut GcReport,
-) -> Result<(), ErrorBody> {
-    let directory = state.path().join("sites").join(site.as_str());
-    if !directory.join("applies").is_dir() {
-        return Ok(());
-    }
-    let journal = Journal::open(&directory).map_err(|e| e.body())?;
-    // Remove nothing while another process changes the site: it may need an applied change for its
-    // undo.
-    let Ok(_claim) = journal.claim() else {
-        return Ok(());
-    };
-    for Expired { id, bytes, limit } in journal.expired(rules).map_err(|e| e.body())? {
-        let removed = match mode {
-            GcMode::Remove => journal.remove(&id),
-            GcMode::DryRun => Ok(()),
-        };
-        match removed {
-            Ok(()) => report.removed.push(GcItem {
-                kind: GcKind::Change,
-                id: id.to_string(),
-                site: Some(site.clone()),
-                bytes,
-                reason: match limit {
-                    KeepLimit::Age => GcReason::Age,
-                    KeepLimit::Count => GcReason::Count,
-                    KeepLimit::Size => GcReason::Size,
-                },
-            }),
-            Err(error) => report.failed.push(GcFailure {
-                kind: GcKind::Change,
-                id: id.to_string(),
-                message: error.to_string(),
-            }),
-        }
-    }
-    Ok(())
 }
 
 fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
@@ -142,61 +82,6 @@ fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
             GcMode::Remove
         },
     })
-}
-
-fn cgroups(state: &StateDir, report: &mut GcReport) {
-    let found = match reap_cgroups(state) {
-        Ok(found) => found,
-        Err(error) => {
-            report.failed.push(GcFailure {
-                kind: GcKind::Cgroup,
-                id: "cgroup".to_owned(),
-                message: format!("the cgroups of dead runs cannot be listed: {error}; check owner and mode of cgroups/ in the state directory"),
-            });
-            return;
-        }
-    };
-    report.removed.extend((0..found.removed).map(|_| GcItem {
-        kind: GcKind::Cgroup,
-        id: "cgroup".to_owned(),
-        site: None,
-        bytes: 0,
-        reason: GcReason::Orphaned,
-    }));
-    report.failed.extend((0..found.left).map(|_| {
-        GcFailure {
-            kind: GcKind::Cgroup,
-            id: "cgroup".to_owned(),
-            message:
-                "the cgroup of a dead run cannot be removed: root created it, so run this as root"
-                    .to_owned(),
-        }
-    }));
-}
-
-fn templates(state: &StateDir, rules: &GcRules, report: &mut GcReport) {
-    let mode = match rules.mode {
-        GcMode::Remove => Sweep::Remove,
-        GcMode::DryRun => Sweep::List,
-    };
-    let swept = sweep_templates(state.path(), rules.max_age, mode);
-    report.stays(GcKind::Template, swept.stayed, GcRetainReason::RecentlyUsed);
-    report.removed.extend(
-        swept
-            .removed
-            .into_iter()
-            .map(|left| match left {
-                StaleTemplate::Unfinished { name } => (name, GcReason::Orphaned),
-                StaleTemplate::Unused { key } => (key, GcReason::Age),
-            })
-            .map(|(id, reason)| GcItem {
-                kind: GcKind::Template,
-                id,
-                site: None,
-                bytes: 0,
-                reason,
-            }),
-    );
 }
 
 fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
