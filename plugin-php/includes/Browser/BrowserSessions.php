@@ -134,7 +134,8 @@ final class BrowserSessions {
 		$shown  = $this->answers->filtered( $answer, $made );
 		$raw    = $this->answers->raw( $shown, $made );
 		/**
-		 * Filters whether the answer is the contract itself instead of its summary.
+		 * Filters whether the answer is the whole document with which the page in the browser starts the session (its
+		 * contract) instead of a summary of that document.
 		 *
 		 * @param bool                 $include  Whether it is; default the field include_internal_browser_contract.
 		 * @param array<string, mixed> $input    Ability input.

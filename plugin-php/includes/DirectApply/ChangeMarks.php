@@ -12,8 +12,9 @@ namespace WPCodebox\DirectApply;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The option that holds the marks, oldest first. Only the last one can be under way. A request that writes the option
- * holds the file lock of the site.
+ * The option that holds the marks, oldest first. A mark is stored before a change of the site's files begins (an apply or
+ * an undo), and removed when the audit log has the end of the change. So only the last one can be of a change in progress. A
+ * request that writes the option holds the file lock of the site.
  */
 final class ChangeMarks {
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * The plugin of this site that keeps runner workspaces.
+ * The plugin of this site that makes and stores runner workspaces: clones of a repository in which a task of the site works.
  *
  * @package WPCodebox
  */

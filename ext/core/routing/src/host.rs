@@ -153,7 +153,8 @@ impl HostRecord {
         }
     }
 
-    /// Returns whether every sandbox of the host has an architecture.
+    /// Returns whether every sandbox that this host starts has the given CPU architecture. `of` says which
+    /// architectures its sandboxes can have.
     pub(crate) fn has(&self, architecture: &ArchitectureName, of: &Capabilities) -> bool {
         match &self.architecture {
             Some(own) => own == architecture && of.architectures.contains(own),
