@@ -21,44 +21,11 @@ return static function ( Harness $t ): void {
 		$response = rest_do_request( $request );
 		return [ $response->get_status(), $response->get_data() ];
 	};
-	$verbs = [
-		'run-agent-task'           => 'POST',
-		'run-agent-task-batch'     => 'POST',
-		'run-agent-task-fanout'    => 'POST',
-		'list-runs'                => 'GET',
-		'get-run'                  => 'GET',
-		'list-run-events'          => 'GET',
-		'cancel-run'               => 'POST',
-		'list-artifacts'           => 'GET',
-		'get-artifact'             => 'GET',
-		'inspect-artifact'         => 'GET',
-		'apply-artifact-preflight' => 'POST',
-		'apply-approved-artifact'  => 'POST',
-		'discard-artifact'         => 'POST',
-		'rollback-artifact'        => 'POST',
-		'stage-artifact-apply'     => 'POST',
-		'review-artifact'          => 'POST',
-		'import-artifact-bundle'   => 'POST',
-		'reimport-artifact-bundle' => 'POST',
-		'export-artifact-bundle'   => 'GET',
-		'get-artifact-diff'        => 'GET',
-		'download-approved-files'  => 'GET',
-		'replay-artifact'          => 'POST',
-		'list-audit-records'       => 'GET',
-		'list-artifact-history'    => 'GET',
-		'browser-connector-request' => 'POST',
-		'execute-browser-provider-request' => 'POST',
-		'resolve-runtime-requirements' => 'GET',
-		'run-runtime-task'         => 'POST',
-		'run-runtime-package'      => 'POST',
-		'run-wordpress-workload'   => 'POST',
-		'run-fuzz-suite'           => 'POST',
-		'request-host-delegation'  => 'POST',
-		'runner-workspace-prepare' => 'POST',
-		'runner-workspace-capture' => 'GET',
-		'runner-workspace-command' => 'POST',
-		'runner-workspace-publish' => 'POST',
-	];
+	// WordPress derives the method from the annotations.
+	$verbs = [];
+	foreach ( require dirname( __DIR__ ) . '/annotations.php' as $ability => [ $readonly ] ) {
+		$verbs[ substr( $ability, strlen( 'wp-codebox/' ) ) ] = $readonly ? 'GET' : 'POST';
+	}
 
 	$t->test(
 		'over REST a user can set the fields of a task meant for callers, and no fields meant for the host',
