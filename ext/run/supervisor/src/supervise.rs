@@ -141,8 +141,8 @@ fn converse(
         FirstFrames::StandardInput => FrameReader::resume(socket, handed_over()?),
     };
     let (request, asked_ns) = start(&mut reader)?;
-    if let (PlacedRuns::HandedOver(program), Some(_)) = (placed, &request.placement) {
-        return Err(placed::hand_over(program, reader, asked_ns, request));
+    if let (PlacedRuns::HandedOver(find), Some(_)) = (placed, &request.placement) {
+        return Err(placed::hand_over(find(), reader, asked_ns, request));
     }
     let asked = asked_at(asked_ns, started);
     // The redactor is created first, so that no later error message contains a secret.

@@ -87,6 +87,14 @@ pub fn main<M: MoreCommands>() -> ExitCode {
         return output::settled(command.run(M::placed_runs()));
     }
     M::take_over(&args);
+    if let [_, only] = &args[..]
+        && (only == "--version" || only == "-V")
+    {
+        // The parser of all commands takes longer than all the rest of this start.
+        let output = Output::new(false);
+        output.line(&format!("wp-codebox {}", env!("CARGO_PKG_VERSION")));
+        return output::settled(ExitCode::SUCCESS);
+    }
     let mut root = Cli::<M>::command();
     let (matches, output) = match usage::read(&mut root, &args) {
         Ok(read) => read,

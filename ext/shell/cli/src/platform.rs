@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::OnceLock;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_supervisor::PlacedRuns;
 
@@ -78,10 +77,12 @@ impl MoreCommands for HandedOver {
         let is_theirs = |name: &str| {
             Self::has_subcommand(name) || ["help", "man", "completion"].contains(&name)
         };
-        if let (true, Some(program)) = (first.is_some_and(is_theirs), program()) {
+        if first.is_some_and(is_theirs)
+            && let Some(program) = program()
+        {
             // Usage texts show the name by which this program was called.
             let name = args.first().map_or(OsStr::new(""), OsString::as_os_str);
-            let error = Command::new(program)
+            let error = Command::new(&program)
                 .arg0(name)
                 .args(args.iter().skip(1))
                 .exec();
@@ -104,20 +105,16 @@ impl MoreCommands for HandedOver {
     }
 
     fn placed_runs() -> PlacedRuns<'static> {
-        PlacedRuns::HandedOver(program())
+        PlacedRuns::HandedOver(program)
     }
 }
 
 /// Returns the path of the program: beside this one, else where the package has it.
-fn program() -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let find = || {
-        let own = std::env::current_exe().ok();
-        let beside = own.and_then(|own| Some(own.parent()?.join(PROGRAM)));
-        let places = beside
-            .into_iter()
-            .chain([Path::new("/usr/libexec").join(PROGRAM)]);
-        places.into_iter().find(|place| place.is_file())
-    };
-    FOUND.get_or_init(find).as_deref()
+fn program() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.join(PROGRAM)));
+    let mut places = beside
+        .into_iter()
+        .chain([Path::new("/usr/libexec").join(PROGRAM)]);
+    places.find(|place| place.is_file())
 }

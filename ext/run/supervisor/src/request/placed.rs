@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use wp_codebox_contracts::{
@@ -83,16 +83,15 @@ pub trait Placer: Sync {
 pub enum PlacedRuns<'a> {
     /// It sends the run there.
     Sent(&'a dyn Placer),
-    /// It replaces itself by the program at this path, which sends the run; `None` if the program is
-    /// not installed.
-    HandedOver(Option<&'a Path>),
+    /// It replaces itself by the program that this function finds, which sends the run.
+    HandedOver(fn() -> Option<PathBuf>),
 }
 
 /// Replaces this process by a program that has a [`Placer`], with the frame socket and the frames
 /// that this process has read from it. Returns the error if there is no such program or it cannot be
 /// executed. Nothing was prepared for the run yet.
 pub(crate) fn hand_over(
-    program: Option<&Path>,
+    program: Option<PathBuf>,
     reader: FrameReader,
     asked_ns: Option<u64>,
     request: RunRequest,
@@ -105,7 +104,7 @@ pub(crate) fn hand_over(
         asked_ns,
         request,
     };
-    match execute(program, reader, &start) {
+    match execute(&program, reader, &start) {
         Ok(error) | Err(error) => ErrorBody::new(
             ErrorCode::RunnerUnavailable,
             format!("the run cannot be handed over to wp-codebox-platform: {error}"),

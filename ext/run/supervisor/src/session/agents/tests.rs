@@ -156,7 +156,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -
         &cancellation,
         &NoParent,
         &std::sync::Arc::new(RequestQueue::new(HoldMode::Nothing).unwrap()),
-        crate::request::placed::PlacedRuns::HandedOver(None),
+        crate::request::placed::PlacedRuns::HandedOver(|| None),
         &mut |_| {},
     )
     .unwrap();
