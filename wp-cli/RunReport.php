@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\PlainText;
+use WPCodebox\Run\TaskTexts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -60,12 +61,23 @@ final class RunReport {
 				self::row( 'Run', $id ),
 				self::row( 'Status', sprintf( '%s, started %s', (string) $run['status'], (string) $run['created_at'] ) ),
 			],
-			isset( $run['goal'] ) ? [ self::row( 'Goal', str_replace( "\n", ' ', (string) $run['goal'] ) ) ] : [],
+			self::texts( $run ),
 			self::error( $run ),
 			[ '', 'Nothing on this site was changed.', '', 'Next:', '  wp codebox runs events ' . $id . ' --follow' ],
 			$alive ? [ '  wp codebox runs get ' . $id, '  wp codebox runs cancel ' . $id ] : []
 		);
 		return implode( "\n", $lines );
+	}
+
+	/**
+	 * Returns the texts of the run's task.
+	 *
+	 * @param array<string, mixed> $run `wp-codebox/run-handle/v1` or `wp-codebox/run/v1`.
+	 * @return list<string>
+	 */
+	private static function texts( array $run ): array {
+		$given = array_intersect_key( TaskTexts::labels(), $run );
+		return array_map( static fn( string $name, string $label ): string => self::row( $label, str_replace( "\n", ' ', (string) $run[ $name ] ) ), array_keys( $given ), $given );
 	}
 
 	/**

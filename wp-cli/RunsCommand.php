@@ -11,6 +11,7 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\Run\TaskTexts;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -21,7 +22,7 @@ final class RunsCommand extends Command {
 
 	public const ANY = [ Capabilities::RUN, Capabilities::REVIEW ];
 
-	private const COLUMNS = [ 'run_id', 'status', 'outcome', 'created_at', 'goal' ];
+	private const COLUMNS = [ 'run_id', 'status', 'outcome', 'created_at', ...TaskTexts::NAMES ];
 
 	/**
 	 * Lists the runs of this site, newest first.

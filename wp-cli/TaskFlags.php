@@ -20,10 +20,8 @@ defined( 'ABSPATH' ) || exit;
  */
 final class TaskFlags {
 
-	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'placement', 'sandbox-session-id', 'session-id' ];
-
-	/** Flags that the help of the commands explains. Any other flag is taken as the input field with that public name. */
-	private const DESCRIBED = [ 'goal', 'plugin', 'theme', 'mount', 'git', 'agent-command', 'agent', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'cpus', 'output-limit', 'find-renames', 'placement', 'service', 'sandbox-session-id', 'session-id', 'orchestrator' ];
+	/** Flags that are not the input field with that public name and its JSON or text. */
+	private const DESCRIBED = [ 'mount', 'runtime-task', 'component', 'provider-plugin-paths', 'agent-bundles', 'agent-success-codes', 'provider', 'model', 'base-url', 'max-turns', 'max-cost', 'budget', 'allowed-tools', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit', 'check', 'network', 'secret-env', 'timeout', 'memory', 'disk', 'processes', 'cpus', 'output-limit', 'find-renames', 'service', 'orchestrator' ];
 
 	private const LIMITS = [
 		'memory'       => 'memory_bytes',
@@ -103,7 +101,6 @@ final class TaskFlags {
 			}
 			$input['goal'] = $args[0];
 		}
-		$input = array_merge( $input, FlagList::texts( $flags, self::TEXTS ) );
 		if ( isset( $flags['mount'] ) ) {
 			$input['mounts'] = array_map( [ $this, 'mount' ], FlagList::split( '--mount', (string) $flags['mount'] ) );
 		}

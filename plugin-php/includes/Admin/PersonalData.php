@@ -18,6 +18,7 @@ use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Runs;
 use WPCodebox\Requester;
+use WPCodebox\Run\TaskTexts;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -252,10 +253,11 @@ final class PersonalData {
 	 * @return array<string, string>
 	 */
 	private function run_fields( array $run ): array {
+		$texts = array_map( static fn( string $name ): string => (string) ( $run[ $name ] ?? '' ), array_flip( TaskTexts::labels() ) );
 		return [
 			__( 'Run', 'codebox' )     => (string) ( $run['run_id'] ?? '' ),
 			__( 'Time', 'codebox' )    => (string) ( $run['created_at'] ?? '' ),
-			__( 'Goal', 'codebox' )    => (string) ( $run['goal'] ?? '' ),
+			...$texts,
 			__( 'Outcome', 'codebox' ) => (string) ( $run['outcome'] ?? '' ),
 			__( 'Summary', 'codebox' ) => (string) ( $run['summary'] ?? '' ),
 		];

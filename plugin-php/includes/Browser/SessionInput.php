@@ -12,6 +12,7 @@ namespace WPCodebox\Browser;
 use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Run\TaskTexts;
 use WPCodebox\TaskInput\RefusedFields;
 use WPCodebox\TaskInput\RuntimeProfiles;
 
@@ -24,7 +25,7 @@ defined( 'ABSPATH' ) || exit;
 final class SessionInput {
 
 	/** Fields of the task that the runner reads. */
-	public const TASK = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'agent', 'provider', 'model', 'mode' ];
+	public const TASK = [ ...TaskTexts::NAMES, 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'agent', 'provider', 'model', 'mode' ];
 
 	private const TEXTS = [ 'goal', 'agent', 'provider', 'model', 'mode', 'sandbox_session_id', 'landing_page' ];
 

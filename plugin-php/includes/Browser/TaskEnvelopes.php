@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Browser;
 
+use WPCodebox\Run\TaskTexts;
 use WPCodebox\Sentence;
 use WPCodebox\TaskInput\RefusedFields;
 
@@ -25,7 +26,7 @@ final class TaskEnvelopes {
 	private const TASK     = 'wp-codebox/task-input/v1';
 
 	/** Fields that a parent request may give. */
-	private const PARENT = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'staged_files', 'agent_bundles', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'provider', 'model' ];
+	private const PARENT = [ ...TaskTexts::NAMES, 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'staged_files', 'agent_bundles', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'provider', 'model' ];
 
 	/**
 	 * Returns the task without envelopes, with the fields that they give.

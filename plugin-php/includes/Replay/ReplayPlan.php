@@ -16,6 +16,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Native\Policy;
+use WPCodebox\Run\TaskTexts;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -28,7 +29,7 @@ final class ReplayPlan {
 
 	private const STAGED   = '#^/run/codebox/staged/#';
 	private const REDACTED = '/\[REDACTED(:[^\]]*)?\]/i';
-	private const TASK     = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
+	private const TASK     = [ ...TaskTexts::NAMES, 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
 	 * Creates the plan with its dependencies.

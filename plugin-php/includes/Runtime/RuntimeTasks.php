@@ -17,6 +17,7 @@ use WPCodebox\Failure;
 use WPCodebox\HostPlugin\HostAnswer;
 use WPCodebox\HostPlugin\HostProviders;
 use WPCodebox\Run\RunService;
+use WPCodebox\Run\TaskTexts;
 use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
@@ -37,7 +38,7 @@ final class RuntimeTasks {
 	private const GOALS = [ 'goal', 'message', 'prompt' ];
 
 	/** Fields of a task document that may be empty: a document has all of them. */
-	private const DOCUMENT = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'staged_files', 'agent_bundles', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context' ];
+	private const DOCUMENT = [ ...TaskTexts::NAMES, 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'staged_files', 'agent_bundles', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context' ];
 
 	/** Fields of a request that are also fields of `run-agent-task`. */
 	private const SHARED = [ 'agent', 'provider', 'model', 'mode', 'sandbox_session_id', 'orchestrator', 'metadata' ];

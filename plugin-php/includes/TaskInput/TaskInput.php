@@ -20,20 +20,13 @@ defined( 'ABSPATH' ) || exit;
  * Converts public fields that the extension does not know to fields that it knows. A field that cannot have its effect
  * is refused by its name.
  *
- * The extension unpacks envelopes and trims texts (`AgentTask::input()`). This class trims again what a runtime profile or a
- * filter added after that, and removes empty values, because classes of the plugin look up names before the extension
- * reads the task.
+ * The extension unpacks envelopes and trims texts (`AgentTask::input()`), again after a runtime profile or a filter added some.
+ * This class removes empty values, because classes of the plugin look up names before the extension reads the task.
  */
 final class TaskInput {
 
 	/** Fields that this class converts. The extension does not know them. */
 	private const CONVERTED = [ 'schema', 'version', 'mode', 'workspaces', 'runtime_stack_mounts', 'runtime_state_mounts', 'runtime_config_mounts', 'runtime_overlays', 'runtime_env', 'wp', 'debug', 'workspace_artifact_policy', 'artifacts_path' ];
-
-	/** Texts whose surrounding white space means nothing. */
-	private const TEXTS = [ 'goal', 'agent', 'mode', 'provider', 'model', 'plugin', 'theme', 'base_url', 'wp', 'sandbox_session_id', 'session_id' ];
-
-	/** Lists of texts in which white space, empty texts and repetitions mean nothing. */
-	private const LISTS = [ 'allowed_tools', 'expected_artifacts', 'secret_env', 'provider_plugin_paths' ];
 
 	/** Objects for which an empty value means the same as none. */
 	private const OBJECTS = [ 'target', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context', 'inherit', 'orchestrator', 'metadata', 'structured_artifacts', 'allowed_tools', 'expected_artifacts', 'runtime_task', 'site_seeds' ];
@@ -68,34 +61,31 @@ final class TaskInput {
 	 */
 	public function known( array $input ): array {
 		// The extension unpacks the documents in which other programs wrap a task, with the code of the command line.
-		$opened = $this->profiles->applied( AgentTask::input( $input ) );
+		$given  = AgentTask::input( $input );
+		$opened = $this->profiles->applied( $given );
+		if ( $opened !== $given ) {
+			$opened = AgentTask::input( $opened );
+		}
 		if ( $opened !== $input ) {
 			// What an envelope, a profile or a filter added was not part of the input that WordPress validated.
 			$opened = $this->schemas->valid( 'run-agent-task-input', $opened, 'task' );
 		}
 		$this->refused->check( $opened );
-		return array_diff_key( $this->with_mode( $this->converted( $this->trimmed( $opened ) ) ), array_flip( self::CONVERTED ) );
+		return array_diff_key( $this->with_mode( $this->converted( $this->filled( $opened ) ) ), array_flip( self::CONVERTED ) );
 	}
 
 	/**
-	 * Returns the task without white space around texts, repetitions in lists, and empty objects.
+	 * Returns the task without empty texts and objects.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
 	 */
-	private function trimmed( array $input ): array {
-		foreach ( self::TEXTS as $field ) {
-			if ( is_string( $input[ $field ] ?? null ) ) {
-				$input[ $field ] = trim( $input[ $field ] );
-				// An empty goal stays, so that the error names it.
-				if ( '' === $input[ $field ] && 'goal' !== $field ) {
-					unset( $input[ $field ] );
-				}
-			}
-		}
-		foreach ( self::LISTS as $field ) {
-			if ( is_array( $input[ $field ] ?? null ) ) {
-				$input[ $field ] = self::distinct( $input[ $field ] );
+	private function filled( array $input ): array {
+		$fields = $this->schemas->get( 'run-agent-task-input' )['properties'];
+		foreach ( array_keys( array_filter( $fields, static fn( array $field ): bool => 'string' === ( $field['type'] ?? '' ) ) ) as $field ) {
+			// An empty goal stays, so that the error names it.
+			if ( '' === ( $input[ $field ] ?? null ) && 'goal' !== $field ) {
+				unset( $input[ $field ] );
 			}
 		}
 		foreach ( [ 'connectors', 'settings' ] as $field ) {

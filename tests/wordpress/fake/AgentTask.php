@@ -14,12 +14,13 @@ final class AgentTask {
 	private const TASK = [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'tool_bridge', 'parent_tool_bridge', 'sandbox_tool_policy', 'policy', 'context' ];
 
 	public static function input( array $input ): array {
-		foreach ( [ 'allowed_tools', 'expected_artifacts' ] as $list ) {
+		$trimmed = array_map( static fn( mixed $value ): mixed => is_string( $value ) ? trim( $value ) : $value, $input );
+		foreach ( [ 'allowed_tools', 'expected_artifacts', 'secret_env', 'provider_plugin_paths' ] as $list ) {
 			if ( is_array( $input[ $list ] ?? null ) ) {
-				$input[ $list ] = array_values( array_unique( array_filter( array_map( 'trim', $input[ $list ] ) ) ) );
+				$trimmed[ $list ] = array_values( array_unique( array_filter( array_map( 'trim', $input[ $list ] ) ) ) );
 			}
 		}
-		return isset( $input['goal'] ) ? [ 'goal' => trim( (string) $input['goal'] ) ] + $input : $input;
+		return $trimmed;
 	}
 
 	public static function started( array $input, array $task, string $runId, string $wordpress ): array {

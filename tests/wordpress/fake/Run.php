@@ -10,6 +10,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Native;
 
+use WPCodebox\Run\TaskTexts;
+
 final class Run {
 
 	private readonly string $id;
@@ -79,7 +81,7 @@ final class Run {
 			}
 		}
 		$fields = $host + $task;
-		$inner  = [ 'schema' => 'wp-codebox/task-input/v1', 'version' => 1, 'goal' => (string) ( $fields['goal'] ?? '' ) ] + array_filter( array_intersect_key( $fields, array_flip( [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ] ) ) );
+		$inner  = [ 'schema' => 'wp-codebox/task-input/v1', 'version' => 1, 'goal' => (string) ( $fields['goal'] ?? '' ) ] + array_filter( array_intersect_key( $fields, array_flip( [ ...TaskTexts::NAMES, 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ] ) ) );
 		$named  = [ 'agent' => 'resolved_agent', 'model' => 'resolved_model', 'tool_policy' => 'sandbox_tool_policy' ];
 
 		$request = array_diff_key( $host, array_flip( $named ), [ 'allowed_tools' => 1 ] ) + array_intersect_key( $task, array_flip( [ 'code', 'code_file', 'checks', 'policy', 'limits', 'find_renames', 'placement' ] ) ) + [ 'task_input' => $inner ];

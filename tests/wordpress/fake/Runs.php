@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Native;
 
+use WPCodebox\Run\TaskTexts;
+
 final class Runs {
 
 	public static function list( string $site, array $filter = [] ): array {
@@ -110,11 +112,10 @@ final class Runs {
 			'mode'       => is_file( $directory . '/detached' ) ? 'detached' : 'attached',
 			'created_at' => $created,
 			'updated_at' => $created,
-			'goal'       => $request['task_input']['goal'],
 			'salvaged'   => false,
 			'last_event' => count( self::journal( $directory ) ),
 			'provenance' => $request['provenance'],
-		];
+		] + array_intersect_key( $request['task_input'], array_flip( TaskTexts::NAMES ) );
 		if ( 'ended' === $status && null !== $result ) {
 			$view += [
 				'outcome'   => $result['outcome'],

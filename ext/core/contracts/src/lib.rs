@@ -167,7 +167,7 @@ pub use spawner::{
     ViewAccess,
 };
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
-pub use task::TaskInput;
+pub use task::{RunFacts, TaskInput, TaskTexts};
 pub use task_shape::{Member, Need, Shape};
 pub use task_spec::{TASK_FIELDS, TaskAuthority, TaskField, TaskSpec};
 pub use wasi_tool::{

@@ -3,9 +3,9 @@
 //! The command line, the extension and the abilities return these shapes. They contain host
 //! paths (in `result`) and never enter a bundle.
 
-use crate::{ErrorBody, LifecycleEvent, Outcome, RunId, RunMode, RunSummary};
+use crate::{ErrorBody, LifecycleEvent, Outcome, RunFacts, RunId, RunMode, RunSummary};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Whether a run is still in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +48,9 @@ pub struct RunView {
     pub created_at: String,
     /// RFC 3339 timestamp of the last change of the run's stored state.
     pub updated_at: String,
-    /// Goal of the task, redacted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal: Option<String>,
+    /// What the request says about the run, redacted.
+    #[serde(flatten)]
+    pub facts: RunFacts,
     /// Outcome, if the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -73,9 +73,6 @@ pub struct RunView {
     pub salvaged: bool,
     /// Sequence number of the last event.
     pub last_event: u64,
-    /// `provenance` of the request: the requesting user or program.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub provenance: Map<String, Value>,
     /// `wp-codebox/run-result/v1`, if the run has a result. Absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,

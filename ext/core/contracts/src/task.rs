@@ -1,6 +1,6 @@
-//! `wp-codebox/task-input/v1`: the task as the agent sees it.
+//! `wp-codebox/task-input/v1`: the task as the agent sees it, and what the record of a run keeps of it.
 
-use crate::{StagedFile, schema_id};
+use crate::{RunRequest, StagedFile, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,8 +12,9 @@ pub struct TaskInput {
     pub schema: String,
     /// Version of the document, always 1.
     pub version: u32,
-    /// Goal of the task in the caller's words; never blank.
-    pub goal: String,
+    /// Texts of the task.
+    #[serde(flatten)]
+    pub texts: TaskTexts,
     /// Object that the task is about: `kind`, `ref`, `path`, `url`.
     #[serde(default)]
     pub target: Map<String, Value>,
@@ -54,7 +55,7 @@ impl TaskInput {
         Self {
             schema: schema_id::TASK_INPUT.to_owned(),
             version: 1,
-            goal: goal.into(),
+            texts: TaskTexts::of_goal(goal),
             target: Map::new(),
             allowed_tools: Vec::new(),
             expected_artifacts: Vec::new(),
@@ -66,6 +67,92 @@ impl TaskInput {
             policy: Map::new(),
             context: Map::new(),
         }
+    }
+}
+
+/// Defines [`TaskTexts`] and [`RunFacts`] by the names of the texts.
+macro_rules! task_texts {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// Texts of a task that the record of its run, lists, answers and the bundle repeat. Each is a
+        /// field of the task, a member of `task-input/v1` and a member of the run's record. An absent
+        /// text is empty.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct TaskTexts {
+            $($(#[$doc])* #[serde(skip_serializing_if = "String::is_empty")] pub $name: String,)+
+        }
+
+        impl TaskTexts {
+            /// Names of the texts.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
+            /// Returns the texts of a task that has only a goal.
+            #[must_use]
+            #[allow(clippy::needless_update, reason = "the goal may be the only text")]
+            pub fn of_goal(goal: impl Into<String>) -> Self {
+                Self {
+                    goal: goal.into(),
+                    ..Self::default()
+                }
+            }
+        }
+
+        /// What a request says about its run, as the run's record and every answer about the run
+        /// repeat it: the texts of the task, which are empty without a task, and the requester. The
+        /// record has redacted texts. It has the texts themselves, because serde refuses unknown
+        /// members only in a document with one level of flattened structs.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct RunFacts {
+            $($(#[$doc])* #[serde(skip_serializing_if = "String::is_empty")] pub $name: String,)+
+            /// Who or what requested the run.
+            #[serde(skip_serializing_if = "Map::is_empty")]
+            pub provenance: Map<String, Value>,
+        }
+
+        impl RunFacts {
+            /// Creates the facts of a run.
+            #[must_use]
+            pub fn new(texts: TaskTexts, provenance: Map<String, Value>) -> Self {
+                Self {
+                    $($name: texts.$name,)+
+                    provenance,
+                }
+            }
+
+            /// Returns the texts that are not empty, with their names.
+            pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+                let texts = [$((stringify!($name), self.$name.as_str())),+];
+                texts.into_iter().filter(|(_, text)| !text.is_empty())
+            }
+        }
+    };
+}
+
+task_texts! {
+    /// Goal of the task in the caller's words. It is not blank in a task for an agent.
+    goal,
+}
+
+impl RunFacts {
+    /// Returns the facts of a request.
+    #[must_use]
+    pub fn of(request: &RunRequest) -> Self {
+        let texts = request.task.as_ref().map(|task| task.texts.clone());
+        Self::new(texts.unwrap_or_default(), request.provenance.clone())
+    }
+
+    /// Returns the facts after `redact` has removed secrets from their JSON.
+    #[must_use]
+    pub fn redacted(&self, redact: impl Fn(Value) -> Value) -> Self {
+        let facts = Value::Object(members(Some(self)));
+        serde_json::from_value(redact(facts)).unwrap_or_default()
+    }
+
+    /// Returns the goal of the run's task; `None` if the run has no task.
+    #[must_use]
+    pub fn goal(&self) -> Option<&str> {
+        Some(self.goal.as_str()).filter(|goal| !goal.is_empty())
     }
 }
 

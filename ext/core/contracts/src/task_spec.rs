@@ -14,7 +14,7 @@ use crate::{
     FollowUpOf, Hold, LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge,
     PlacementChoice, ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RunRequest,
     RuntimePolicy, SandboxToolPolicy, SecretBinding, Service, ShareChoice, SiteId, StagedFile,
-    TaskBudget, TaskInput, Workflow, schema_id,
+    TaskBudget, TaskInput, TaskTexts, Workflow, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,8 +24,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSpec {
-    /// Goal of the task, in plain words.
-    pub goal: String,
+    /// Texts that the record of the run, lists, answers and the bundle repeat.
+    #[serde(flatten)]
+    pub texts: TaskTexts,
     /// Object that the task is about: `kind`, `ref`, `path`, `url`.
     pub target: Map<String, Value>,
     /// Ids of the tools that the agent may use; empty: every tool that acts in the guest.
@@ -347,7 +348,8 @@ impl TaskSpec {
     /// no share: the extension adds it, because only the extension knows the operator's bounds.
     #[must_use]
     pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
-        let task = (!self.goal.is_empty()).then(|| TaskInput {
+        let task = (!self.texts.goal.is_empty()).then(|| TaskInput {
+            texts: self.texts,
             target: self.target,
             allowed_tools: self.allowed_tools,
             expected_artifacts: self.expected_artifacts,
@@ -358,7 +360,7 @@ impl TaskSpec {
             sandbox_tool_policy: crate::task::members(self.sandbox_tool_policy.as_ref()),
             policy: crate::task::members(self.policy.as_ref()),
             context: self.context,
-            ..TaskInput::new(self.goal)
+            ..TaskInput::new("")
         });
         let follow_up = self.follow_up_of.map(|of| FollowUp {
             of,
@@ -424,7 +426,12 @@ mod tests {
 
     #[test]
     fn task_fields_table_lists_exactly_the_fields_of_task_spec() {
-        let spec = serde_json::to_value(TaskSpec::default()).unwrap();
+        let texts = TaskTexts::NAMES.iter().map(|name| (*name).to_owned());
+        let spec = TaskSpec {
+            texts: serde_json::from_value(texts.map(|name| (name, "text")).collect()).unwrap(),
+            ..TaskSpec::default()
+        };
+        let spec = serde_json::to_value(spec).unwrap();
         let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
         let rows: Vec<&str> = TASK_FIELDS.iter().map(|row| row.name).collect();
         assert_eq!(fields, rows, "add the field to TASK_FIELDS");

@@ -27,6 +27,7 @@ const SCHEMA_RULES: &[&str] = &[
     "parent-tool-result/invalid-version-two",
     "run-attestation/invalid-minimum-none",
     "task-input/invalid-goal-empty",
+    "task-input/invalid-goal-missing",
     "task-input/invalid-schema-other",
     "task-input/invalid-version-two",
     "wasi-tool/invalid-fuel-zero",

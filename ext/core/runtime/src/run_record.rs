@@ -9,7 +9,6 @@ use crate::document::{DocumentError, parse, read_document, replace_file};
 use crate::host_note::HostNote;
 use crate::{event_log, now_rfc3339};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_artifacts::Durability;
 use wp_codebox_contracts::{
-    Agent, CancellationNote, ErrorBody, Outcome, RequesterShare, RunId, RunMode, RunStatus,
-    RunSummary, RunView, schema_id,
+    Agent, CancellationNote, ErrorBody, Outcome, RequesterShare, RunFacts, RunId, RunMode,
+    RunStatus, RunSummary, RunView, schema_id,
 };
 
 /// File name of the record.
@@ -43,10 +42,8 @@ pub struct NewRun {
     pub run_id: RunId,
     /// Whether the run is attached to its caller, i.e. is cancelled when the caller disconnects.
     pub mode: RunMode,
-    /// Goal of the run's task, as text.
-    pub goal: Option<String>,
-    /// Who or what requested the run.
-    pub provenance: Map<String, Value>,
+    /// What the request says about the run.
+    pub facts: RunFacts,
     /// Directories, agent and checks of the run. A later run that repeats this one needs them, and
     /// so does the command that applies the run's changes.
     pub work: RecordedWork,
@@ -85,8 +82,7 @@ impl NewRun {
         Self {
             run_id,
             mode: RunMode::Attached,
-            goal: None,
-            provenance: Map::new(),
+            facts: RunFacts::default(),
             work: RecordedWork::default(),
             share: None,
         }
@@ -127,9 +123,9 @@ pub struct RunRecord {
     /// Whether the run is attached to its caller, i.e. is cancelled when the caller disconnects.
     #[serde(default)]
     pub mode: RunMode,
-    /// Goal of the run's task, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal: Option<String>,
+    /// What the request says about the run.
+    #[serde(flatten)]
+    pub facts: RunFacts,
     /// Outcome of the run; absent while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -151,9 +147,6 @@ pub struct RunRecord {
     /// Who cancelled the run first, when and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
-    /// Who or what requested the run.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub provenance: Map<String, Value>,
     /// Directories, agent and checks of the run.
     #[serde(default, skip_serializing_if = "RecordedWork::is_empty")]
     pub work: RecordedWork,
@@ -172,7 +165,7 @@ impl RunRecord {
             updated_at: now,
             status: RunStatus::Running,
             mode: run.mode,
-            goal: run.goal.clone(),
+            facts: run.facts.clone(),
             outcome: None,
             summary: None,
             summary_detail: None,
@@ -180,7 +173,6 @@ impl RunRecord {
             bundle_id: None,
             salvaged: false,
             cancellation: None,
-            provenance: run.provenance.clone(),
             work: run.work.clone(),
             host: Some(HostNote::now()),
         }
@@ -260,7 +252,7 @@ impl RunRecord {
             mode: self.mode,
             created_at: self.created_at,
             updated_at: self.updated_at,
-            goal: self.goal,
+            facts: self.facts,
             outcome: self.outcome,
             summary: self.summary,
             summary_detail: self.summary_detail,
@@ -268,7 +260,6 @@ impl RunRecord {
             bundle_id: self.bundle_id,
             salvaged: self.salvaged,
             last_event: event_log::last_event(path).map_err(event_log::unreadable)?,
-            provenance: self.provenance,
             result: None,
         })
     }
@@ -438,6 +429,8 @@ impl LiveRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Map;
+    use wp_codebox_contracts::{ErrorCode, SummaryCode, TaskTexts};
 
     fn run() -> RunId {
         RunId::new(format!("run_{:032x}", 7)).unwrap()
@@ -472,7 +465,10 @@ mod tests {
     fn status_and_time_read_from_the_beginning_of_a_run_record_match_the_complete_record() {
         let temp = tempfile::tempdir().unwrap();
         let mut record = RunRecord::begun(&NewRun {
-            goal: Some("\"status\": \"ended\",\n".repeat(50)),
+            facts: RunFacts::new(
+                TaskTexts::of_goal("\"status\": \"ended\",\n".repeat(50)),
+                Map::new(),
+            ),
             ..NewRun::new(run())
         });
         for status in [RunStatus::Running, RunStatus::Ended] {
@@ -513,13 +509,44 @@ mod tests {
     /// older programs would report the new records as damaged.
     #[test]
     fn members_of_a_record_belong_to_its_version() {
-        let record = RunRecord::begun(&NewRun::new(run()));
+        let facts = RunFacts::new(
+            TaskTexts::of_goal("mend it".to_owned()),
+            Map::from_iter([("requester".to_owned(), "a test".into())]),
+        );
+        let work = RecordedWork {
+            checks: vec!["true".to_owned()],
+            ..RecordedWork::default()
+        };
+        let begun = NewRun {
+            facts,
+            work,
+            ..NewRun::new(run())
+        };
+        let body = ErrorBody::new(ErrorCode::RunCancelled, "cancelled");
+        let record = RunRecord {
+            outcome: Some(Outcome::Cancelled),
+            summary: Some("cancelled".to_owned()),
+            summary_detail: Some(RunSummary::new(SummaryCode::InterruptedHeld)),
+            error: Some(body),
+            bundle_id: Some("bundle".to_owned()),
+            cancellation: Some(CancellationNote {
+                requested_at: "then".to_owned(),
+                reason: None,
+                requested_by: None,
+            }),
+            ..RunRecord::begun(&begun)
+        };
         let mut value = serde_json::to_value(&record).unwrap();
         assert_eq!(value["version"], 2);
+        let members: Vec<&String> = value.as_object().unwrap().keys().collect();
+        let expected = "version run_id created_at updated_at status mode goal provenance outcome summary summary_detail error bundle_id salvaged cancellation work host";
+        assert_eq!(members, expected.split(' ').collect::<Vec<_>>());
         value["unknown"] = 1.into();
         let error = serde_json::from_value::<RunRecord>(value).unwrap_err();
-        let listed = "`version`, `run_id`, `created_at`, `updated_at`, `status`, `mode`, `goal`, `outcome`, `reason`, `summary`, `summary_detail`, `error`, `bundle_id`, `salvaged`, `cancellation`, `provenance`, `work`, `host`";
-        assert!(error.to_string().contains(listed), "{error}");
+        assert!(
+            error.to_string().contains("unknown field `unknown`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn check_success(
     wanted_anyway: impl FnOnce() -> bool,
 ) -> Result<(), ErrorBody> {
     // The site of `wp-codebox up` normally ends by being cancelled.
-    let of_site = view.provenance.contains_key(PURPOSE.0);
+    let of_site = view.facts.provenance.contains_key(PURPOSE.0);
     let ended_well = match view.outcome {
         Some(Outcome::Cancelled) if of_site => true,
         // Its change cannot be approved, and the preflight says why.

@@ -68,7 +68,7 @@ impl History {
             return Err(error.hint("name the run that you mean: `wp-codebox log` lists the readable runs of this directory"));
         }
         runs.retain(|(_, record, _)| record.bundle_id.is_some());
-        let looks = |record: &RunRecord| record.provenance.contains_key(PURPOSE.0);
+        let looks = |record: &RunRecord| record.facts.provenance.contains_key(PURPOSE.0);
         let (others, tasks): (Vec<_>, Vec<_>) =
             runs.iter().partition(|(_, record, _)| looks(record));
         let changed = |(run, record, _): &DirectoryRun| self.changed_files(run, record);

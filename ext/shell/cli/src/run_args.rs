@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, OuterSandboxNeed,
-    RunMode, RunRequest, StagedFile, TaskSpec,
+    RunMode, RunRequest, StagedFile, TaskSpec, TaskTexts,
 };
 use wp_codebox_policy::{HostPrograms, command_words};
 use wp_codebox_settings::Settings;
@@ -262,7 +262,7 @@ pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
         (None, None) => String::new(),
     };
     let mut task = TaskSpec {
-        goal,
+        texts: TaskTexts::of_goal(goal),
         follow_up_of,
         mode: if args.detach {
             RunMode::Detached

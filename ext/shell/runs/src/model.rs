@@ -129,7 +129,7 @@ pub fn model(
     };
     let agent = match Worker::of(task) {
         Worker::BuiltIn => {
-            if task.goal.is_empty() {
+            if task.texts.goal.is_empty() {
                 let message = "--goal is missing: say what the built-in agent should do";
                 return Err(ErrorBody::new(ErrorCode::TaskMissing, message));
             }

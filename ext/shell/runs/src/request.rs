@@ -41,8 +41,8 @@ pub fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, Er
         ));
     }
     let model = model(&task, beside.model, beside.network, beside.environment)?;
-    if task.goal.is_empty() && !task.staged_files.is_empty() {
-        "Run a command".clone_into(&mut task.goal);
+    if task.texts.goal.is_empty() && !task.staged_files.is_empty() {
+        "Run a command".clone_into(&mut task.texts.goal);
     }
     task.secrets = network::secrets(&task.secret_env, beside.environment)?;
     // If the guest also gets the model's key as a secret, add the key only once.

@@ -30,7 +30,7 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
 /// Reads the input of a task. The flags replace its fields about the model.
 pub(crate) fn read(input: Map<String, Value>, flags: &ModelOptions) -> Result<TaskSpec, ErrorBody> {
     let mut task = read_task(input, Map::new())?;
-    if task.goal.trim().is_empty() {
+    if task.texts.goal.trim().is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
             "the task has no goal; describe in goal what the agent should do",

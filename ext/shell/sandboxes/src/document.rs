@@ -43,7 +43,7 @@ pub(crate) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
         "success": true,
         "id": view.run_id,
         "createdAt": view.created_at,
-        "identity": view.provenance.get(PROVENANCE),
+        "identity": view.facts.provenance.get(PROVENANCE),
     });
     match view.status {
         RunStatus::Running => living(told, &mut document),

@@ -90,7 +90,7 @@ fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>
     // An estimate needs no single run, so it leaves out one whose result cannot be read.
     let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST).ok().flatten();
     let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {
-        let told = view.provenance.get(PROVENANCE);
+        let told = view.facts.provenance.get(PROVENANCE);
         let says =
             |name: &str, value: &str| told.and_then(|told| told[name].as_str()) == Some(value);
         says("profile", &profile.id) && says("version", &profile.version)

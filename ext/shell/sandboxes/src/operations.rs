@@ -42,7 +42,7 @@ impl Sandboxes<'_> {
             other => other.body(),
         })?;
         let view = view(self.state, &run).map_err(|e| e.body())?;
-        if view.provenance.contains_key(PROVENANCE) {
+        if view.facts.provenance.contains_key(PROVENANCE) {
             return Ok(run);
         }
         Err(missing(reference))
@@ -83,7 +83,7 @@ impl Sandboxes<'_> {
         let all: Vec<FoundRun> = page
             .rows
             .into_iter()
-            .filter(|(_, view)| view.provenance.contains_key(PROVENANCE))
+            .filter(|(_, view)| view.facts.provenance.contains_key(PROVENANCE))
             .map(|(run, _)| run)
             .collect();
         let mut rows = Vec::new();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunId, RunMode, RunRequest,
-    SandboxIdentity, SecretBinding, SecretsPolicy, SiteId, TaskSpec,
+    SandboxIdentity, SecretBinding, SecretsPolicy, SiteId, TaskSpec, TaskTexts,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_proxy::preview::Token;
@@ -118,7 +118,7 @@ impl Wanted {
         limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
         let spec = TaskSpec {
             // No program interprets this text; it is for people and agents.
-            goal: profile.setup.instructions.trim().to_owned(),
+            texts: TaskTexts::of_goal(profile.setup.instructions.trim()),
             mode: RunMode::Detached,
             policy: Some(policy_of(profile, &secrets)?),
             mounts: source(profile, seed)?.into_iter().collect(),

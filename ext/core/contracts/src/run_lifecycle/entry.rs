@@ -234,14 +234,7 @@ impl RunRegistryEntry {
             }),
             (RunStatus::Ended, None) | (RunStatus::Running, _) => None,
         };
-        let mut metadata = Map::new();
-        if let Some(goal) = &view.goal {
-            metadata.insert("goal".to_owned(), goal.as_str().into());
-        }
-        if !view.provenance.is_empty() {
-            let provenance = Value::Object(view.provenance.clone());
-            metadata.insert("provenance".to_owned(), provenance);
-        }
+        let mut metadata = crate::task::members(Some(&view.facts));
         if view.salvaged {
             metadata.insert("salvaged".to_owned(), true.into());
         }

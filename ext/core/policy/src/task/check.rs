@@ -112,7 +112,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
 
 fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
     let goal = match (&request.task, by) {
-        (Some(task), _) => task.goal.as_str(),
+        (Some(task), _) => task.texts.goal.as_str(),
         (None, CheckedBy::Site) => "",
         (None, CheckedBy::Supervisor) => return,
     };

@@ -8,7 +8,9 @@
 
 use super::issues::Issues;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Shape, TASK_FIELDS, TaskAuthority, TaskTexts, schema_id,
+};
 
 /// Names under which a task may carry an `agent-workload/v1`.
 const WORKLOADS: [&str; 3] = ["agent_workload", "agentWorkload", "workload"];
@@ -31,9 +33,9 @@ const RUNTIME_FIELDS: [&str; 6] = [
     "runtime_profile",
     "runtime_task",
 ];
-/// Members that are read from a `task-input/v1` inside another input; all others are dropped.
-const TASK_FIELDS: [&str; 14] = [
-    "goal",
+/// Members that are read from a `task-input/v1` inside another input, beside the texts that lists of
+/// runs show; all others are dropped.
+const DOCUMENT: [&str; 13] = [
     "target",
     "allowed_tools",
     "expected_artifacts",
@@ -52,26 +54,6 @@ const TASK_FIELDS: [&str; 14] = [
 const CODE: [&str; 2] = ["code", "code_file"];
 /// Names under which the task of a workload may carry its goal, most specific first.
 const GOALS: [&str; 3] = ["goal", "message", "prompt"];
-/// Texts that lose white space at both ends.
-const TEXTS: [&str; 10] = [
-    "goal",
-    "agent",
-    "provider",
-    "model",
-    "base_url",
-    "plugin",
-    "theme",
-    "git",
-    "sandbox_session_id",
-    "session_id",
-];
-/// Lists of texts that lose white space, empty texts and repetitions.
-const LISTS: [&str; 4] = [
-    "allowed_tools",
-    "expected_artifacts",
-    "secret_env",
-    "provider_plugin_paths",
-];
 /// Lists that are joined when several documents have them.
 const JOINED: [&str; 5] = [
     "allowed_tools",
@@ -197,7 +179,7 @@ fn parent_request(mut parent: Map<String, Value>, issues: &mut Issues) -> Map<St
     }
     parent.shift_remove("schema");
     version(&mut parent, "parent_request.version", issues);
-    select(name, &mut parent, &TASK_FIELDS, issues);
+    select(name, &mut parent, &document_members(), issues);
     parent
 }
 
@@ -215,7 +197,7 @@ fn workload(at: &str, mut given: Map<String, Value>, issues: &mut Issues) -> Map
         Some(Value::Object(mut own)) => {
             let goals = GOALS.map(|name| own.shift_remove(name));
             let goal = goals.into_iter().flatten().find(|goal| !blank(Some(goal)));
-            select(&place("task"), &mut own, &TASK_FIELDS, issues);
+            select(&place("task"), &mut own, &document_members(), issues);
             task.extend(own);
             goal
         }
@@ -335,8 +317,24 @@ fn blank(value: Option<&Value>) -> bool {
         .is_none_or(|text| text.trim().is_empty())
 }
 
+/// Returns the members that are read from a `task-input/v1` inside another input.
+fn document_members() -> Vec<&'static str> {
+    TaskTexts::NAMES.iter().copied().chain(DOCUMENT).collect()
+}
+
+/// Returns the fields of the caller that have the shape [`Shape::Text`] or [`Shape::Texts`].
+fn fields_of(shape: Shape) -> impl Iterator<Item = &'static str> {
+    let callers = TASK_FIELDS
+        .iter()
+        .filter(|field| field.authority == TaskAuthority::Caller);
+    callers
+        .filter(move |field| std::mem::discriminant(&field.shape) == std::mem::discriminant(&shape))
+        .map(|field| field.name)
+}
+
+/// Removes white space at both ends of texts, and in lists of texts also empty texts and repetitions.
 fn trim(task: &mut Map<String, Value>) {
-    for name in TEXTS {
+    for name in fields_of(Shape::Text) {
         if let Some(Value::String(text)) = task.get_mut(name) {
             trim_text(text);
         }
@@ -348,7 +346,7 @@ fn trim(task: &mut Map<String, Value>) {
             }
         }
     }
-    for name in LISTS {
+    for name in fields_of(Shape::Texts) {
         let Some(Value::Array(items)) = task.get_mut(name) else {
             continue;
         };

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
-use wp_codebox_contracts::RunStatus;
+use wp_codebox_contracts::{RunFacts, RunStatus, TaskTexts};
 
 struct World {
     _temp: tempfile::TempDir,
@@ -56,7 +56,10 @@ impl World {
     /// directory, or its supervisor dies.
     fn left(&self, n: usize, status: RunStatus) {
         let new = NewRun {
-            goal: Some(format!("goal {n}")),
+            facts: RunFacts::new(
+                TaskTexts::of_goal(format!("goal {n}")),
+                serde_json::Map::new(),
+            ),
             ..NewRun::new(run(n))
         };
         let dir = RunDir::create(&self.state, &self.site, &new, 999).unwrap();
@@ -348,7 +351,7 @@ fn run_that_became_readable_again_is_settled_from_its_record() {
     let reaped = reap_dead(&world.state, &world.site).unwrap();
     assert_eq!((reaped.settled, reaped.unreadable.len()), (1, 0));
     let record = RunRecord::read(&world.path(1)).unwrap().unwrap();
-    assert_eq!(record.goal.as_deref(), Some("goal 1"));
+    assert_eq!(record.facts.goal(), Some("goal 1"));
     assert_eq!(record.outcome, Some(Outcome::Failed));
 }
 

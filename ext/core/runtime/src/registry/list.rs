@@ -115,6 +115,7 @@ pub fn list_of_user(
 /// Returns whether the record names the WordPress user with this id as requester of the run.
 fn is_requester(record: &RunRecord, user: u64) -> bool {
     record
+        .facts
         .provenance
         .get("requester")
         .is_some_and(|requester| requester["kind"] == "user" && requester["id"] == user)

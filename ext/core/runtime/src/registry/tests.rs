@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_contracts::{
-    CONTROL_SOCKET, CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode,
-    RunState, SummaryCode,
+    CONTROL_SOCKET, CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunFacts,
+    RunMode, RunState, SummaryCode, TaskTexts,
 };
 
 struct World {
@@ -58,8 +58,10 @@ const EVENTS: PageLimits = PageLimits {
 impl World {
     fn begin(&self, n: u32) -> RunDir {
         let new = NewRun {
-            goal: Some(format!("goal {n}")),
-            provenance: Map::from_iter([("requester".to_owned(), Value::from("a test"))]),
+            facts: RunFacts::new(
+                TaskTexts::of_goal(format!("goal {n}")),
+                Map::from_iter([("requester".to_owned(), Value::from("a test"))]),
+            ),
             ..NewRun::new(run(n))
         };
         RunDir::create(&self.state, &self.site, &new, 99).unwrap()
@@ -101,8 +103,8 @@ fn status_running_is_reported_only_for_live_runs() {
     let error = dead.error.unwrap();
     assert_eq!(error.code, ErrorCode::RunnerUnavailable);
     assert!(error.message.contains("before anything ran"), "{error}");
-    assert_eq!(dead.goal.as_deref(), Some("goal 2"));
-    assert_eq!(dead.provenance["requester"], "a test");
+    assert_eq!(dead.facts.goal(), Some("goal 2"));
+    assert_eq!(dead.facts.provenance["requester"], "a test");
     assert!(!dead.salvaged && dead.bundle_id.is_none());
     let path = world.find(run(2).as_str()).unwrap().path;
     assert!(!path.join(CONTROL_SOCKET).exists());
@@ -561,7 +563,10 @@ fn list_of_a_user_has_only_runs_with_that_requester_and_reads_each_record_twice_
             _ => requester("operator", 7),
         };
         let new = NewRun {
-            provenance: Map::from_iter([("requester".to_owned(), who)]),
+            facts: RunFacts {
+                provenance: Map::from_iter([("requester".to_owned(), who)]),
+                ..RunFacts::default()
+            },
             ..NewRun::new(run(n))
         };
         let made = RunDir::create(&world.state, &world.site, &new, 99).unwrap();

@@ -273,7 +273,7 @@ fn of_task(
     let TaskInput {
         schema,
         version,
-        goal,
+        texts,
         target,
         allowed_tools,
         expected_artifacts,
@@ -289,7 +289,7 @@ fn of_task(
     let task = TaskInput {
         schema,
         version,
-        goal,
+        texts,
         target,
         allowed_tools,
         expected_artifacts,

@@ -100,7 +100,7 @@ pub fn first_message(briefing: &Briefing<'_>) -> String {
     let mut text = String::new();
     match briefing.task {
         Some(task) => {
-            let _ = write!(text, "# Task\n\n{}\n", task.goal.trim());
+            let _ = write!(text, "# Task\n\n{}\n", task.texts.goal.trim());
             if let Some(section) = briefing.follow_up {
                 let _ = write!(text, "\n{section}");
             }

@@ -180,7 +180,7 @@ pub fn equip(
             format!("{FILES} is reserved for the agent's own files; stage other files elsewhere"),
         ));
     }
-    let resolved = resolve(preset, &task.goal, stock)?;
+    let resolved = resolve(preset, &task.texts.goal, stock)?;
     let staged = resolved
         .files
         .into_iter()
@@ -195,7 +195,7 @@ pub fn equip(
     Ok(Equipped {
         program: PresetAgentProgram {
             preset: preset.clone(),
-            goal: task.goal.clone(),
+            goal: task.texts.goal.clone(),
             stdin: resolved.stdin,
         },
         staged,

@@ -20,13 +20,13 @@ use crate::request::placed::{self, PlacedRuns};
 use crate::request::prepare::Prepared;
 use crate::session::egress;
 use crate::work::{self, hold};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunId, RunMode,
-    RunRequest, RunResult,
+    ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunFacts, RunId,
+    RunMode, RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
@@ -60,16 +60,10 @@ pub(crate) fn begin(
     reap_dead(job.state(), &job.request().site).map_err(|e| e.body())?;
     let spend = spend::reserve(&mut job)?;
     let request = job.request();
-    let goal = request.task.as_ref().map(|task| task.goal.as_str());
-    let provenance = redactor.redact_value(Value::Object(request.provenance.clone()));
     let new = NewRun {
         run_id: request.run_id.clone(),
         mode: request.mode,
-        goal: goal.map(|goal| redactor.redact(goal).into_owned()),
-        provenance: match provenance {
-            Value::Object(map) => map,
-            _ => Map::new(),
-        },
+        facts: RunFacts::of(request).redacted(|facts| redactor.redact_value(facts)),
         work: recorded_work(request, redactor),
         share: request.share,
     };

@@ -31,7 +31,7 @@ fn complete(args: &mut AgainArgs) -> Result<(), ErrorBody> {
     let view = history.view(&earlier)?;
     run.follow_up.follow_up = Some(earlier.run_id.to_string());
     if run.goal.is_none() {
-        run.goal = view.goal.filter(|goal| !goal.is_empty());
+        run.goal = view.facts.goal().map(str::to_owned);
     }
     let work = history.work(&earlier)?.unwrap_or_default();
     if run.guest.mounts.is_empty() {

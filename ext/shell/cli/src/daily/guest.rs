@@ -248,7 +248,7 @@ fn running_site(store: &StoreArgs) -> Option<(String, BTreeMap<String, PathBuf>)
     let (key, value) = PURPOSE;
     let site = runs.rows.iter().find(|(_, record, status)| {
         *status == RunStatus::Running
-            && record.provenance.get(key).and_then(Value::as_str) == Some(value)
+            && record.facts.provenance.get(key).and_then(Value::as_str) == Some(value)
     });
     let (run, _, _) = site?;
     Some((run.run_id.to_string(), history.directories(run).ok()?))

@@ -63,7 +63,7 @@ fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
                 "createdAt": record.created_at,
                 "status": status,
                 "outcome": record.outcome,
-                "goal": record.goal,
+                "goal": record.facts.goal(),
                 "artifactId": record.bundle_id,
                 "applied": state,
             })

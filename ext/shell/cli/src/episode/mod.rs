@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use wp_codebox_contracts::{
     ActionRequest, ErrorBody, ErrorCode, Hold, LiveRequest, ObservationSpec, RunMode, RunRequest,
-    SnapshotRequest, TaskSpec, parse_json,
+    SnapshotRequest, TaskSpec, TaskTexts, parse_json,
 };
 use wp_codebox_sandboxes::{ask_episode, close_episode, start_episode};
 use wp_codebox_settings::Settings;
@@ -95,7 +95,7 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
     let ttl = time("--ttl", &args.ttl)?;
     let mounts = args.mounts.iter();
     let task = TaskSpec {
-        goal: "An episode".to_owned(),
+        texts: TaskTexts::of_goal("An episode"),
         mode: RunMode::Detached,
         policy: args.policy.as_deref().map(request::policy).transpose()?,
         mounts: mounts

@@ -64,7 +64,7 @@ pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<St
                 created,
                 run.site.to_string(),
                 word(view.mode),
-                view.goal.clone().unwrap_or_else(|| "-".to_owned()),
+                view.facts.goal().unwrap_or("-").to_owned(),
             ]
         })
         .collect();
@@ -98,7 +98,9 @@ pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
     let mut add = |name: &str, text: Option<String>| {
         lines.extend(text.map(|text| format!("{name:<8} {text}")));
     };
-    add("goal", view.goal.clone());
+    for (name, text) in view.facts.texts() {
+        add(name, Some(text.to_owned()));
+    }
     add("outcome", view.outcome.map(word));
     add("summary", view.summary.clone());
     let error = view.error.as_ref();

@@ -1,7 +1,7 @@
 //! The task in a result document: `task-input/v1` with every member that a reader may rely on.
 
 use super::given;
-use crate::schema_id;
+use crate::{TaskTexts, schema_id};
 use serde_json::{Map, Value, json};
 
 /// Members of `task-input/v1` beside schema, version and goal.
@@ -65,14 +65,19 @@ fn keep_texts(target: &mut Map<String, Value>) {
 /// Members without a usable value are empty.
 #[must_use]
 pub fn task_document(input: &Map<String, Value>, task: &Map<String, Value>) -> Value {
-    let goal = [task, input]
-        .into_iter()
-        .find_map(|from| from.get("goal")?.as_str());
     let mut document = Map::from_iter([
         ("schema".to_owned(), schema_id::TASK_INPUT.into()),
         ("version".to_owned(), 1.into()),
-        ("goal".to_owned(), goal.unwrap_or_default().into()),
+        ("goal".to_owned(), "".into()),
     ]);
+    for name in TaskTexts::NAMES {
+        let mut texts = [task, input]
+            .into_iter()
+            .filter_map(|from| from.get(*name)?.as_str());
+        if let Some(text) = texts.next() {
+            document.insert((*name).to_owned(), text.into());
+        }
+    }
     for (name, member) in MEMBERS {
         let known = [task, input].into_iter().find_map(|from| given(from, name));
         let mut value = known.filter(|value| member.fits(value)).cloned();

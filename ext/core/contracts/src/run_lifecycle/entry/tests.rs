@@ -1,7 +1,7 @@
 //! Registry entries of runs in every state.
 
 use super::*;
-use crate::{ErrorCode, RunMode};
+use crate::{ErrorCode, RunFacts, RunMode, TaskTexts};
 use serde_json::json;
 
 const BUNDLE: &str =
@@ -15,7 +15,10 @@ fn view(status: RunStatus, outcome: Option<Outcome>) -> RunView {
         mode: RunMode::Detached,
         created_at: "2026-01-01T00:00:00.000Z".to_owned(),
         updated_at: "2026-01-01T00:00:01.000Z".to_owned(),
-        goal: Some("mend it".to_owned()),
+        facts: RunFacts::new(
+            TaskTexts::of_goal("mend it".to_owned()),
+            serde_json::Map::new(),
+        ),
         outcome,
         summary: None,
         summary_detail: None,
@@ -23,7 +26,6 @@ fn view(status: RunStatus, outcome: Option<Outcome>) -> RunView {
         bundle_id: None,
         salvaged: false,
         last_event: 3,
-        provenance: Map::new(),
         result: Some(json!({"artifacts": {"path": "/var/lib/somewhere"}})),
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{CONTROL_SOCKET, Outcome, SandboxScope};
+use wp_codebox_contracts::{CONTROL_SOCKET, Outcome, RunFacts, SandboxScope};
 use wp_codebox_runtime::{Ending, Scratch};
 use wp_codebox_service::SetupMetadata;
 use wp_codebox_settings::PathArgs;
@@ -114,7 +114,10 @@ fn invalid_provision_request_is_refused_before_a_run_exists() {
 fn teardown_of_a_sandbox_that_just_ended_waits_until_its_control_socket_is_removed() {
     let (_temp, native) = native();
     let new = NewRun {
-        provenance: Map::from_iter([("sandbox".to_owned(), json!({}))]),
+        facts: RunFacts {
+            provenance: Map::from_iter([("sandbox".to_owned(), json!({}))]),
+            ..RunFacts::default()
+        },
         ..NewRun::new(RunId::new(RUN).unwrap())
     };
     let run = RunDir::create(&native.state, &native.site, &new, 9).unwrap();
