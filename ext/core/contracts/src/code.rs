@@ -1,7 +1,7 @@
 //! Stable error codes: one table maps each code to its kind, HTTP status and exit status.
 //!
 //! A published code never changes its meaning. Every error enum of the other crates maps each
-//! variant to one of these codes by an exhaustive match.
+//! variant to one of these codes, see [`CodedError`](crate::CodedError).
 
 use serde::{Deserialize, Serialize};
 

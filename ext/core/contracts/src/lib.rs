@@ -6,6 +6,9 @@
 //! shapes for PHP.
 #![forbid(unsafe_code)]
 
+// The derive macro names this crate by this name, here as elsewhere.
+extern crate self as wp_codebox_contracts;
+
 mod activation;
 mod agent;
 mod agent_preset;
@@ -14,6 +17,7 @@ mod bundle;
 mod changes;
 mod cluster_names;
 mod code;
+mod coded_error;
 mod command;
 mod death;
 mod episode;
@@ -71,6 +75,7 @@ pub use bundle::{
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use cluster_names::{Capability, NodeName, Priority, SubmitterName};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
+pub use coded_error::CodedError;
 pub use command::{CommandCall, CommandResult, CommandStatus};
 pub use death::{DeathFailure, GuestDeath, GuestProcess};
 pub use episode::{
@@ -178,3 +183,4 @@ pub use workflow::{
     CollectedFile, GeneratedDirectory, GeneratedFrom, OnFailure, Workflow, WorkflowStep,
     WorkspaceRule, WrittenFile,
 };
+pub use wp_codebox_error_code_derive::CodedError;

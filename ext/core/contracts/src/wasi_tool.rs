@@ -4,7 +4,7 @@
 //! site. The caller of a tool decides which directory the tool sees; `files` only says what the
 //! tool does with it.
 
-use crate::{ErrorBody, ErrorCode, Sha256Hex, WasiToolId, parse_json, schema_id, string_enum};
+use crate::{CodedError, Sha256Hex, WasiToolId, parse_json, schema_id, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -88,8 +88,12 @@ string_enum! {
 }
 
 /// Reason why a document is not a definition of a WASI tool.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(
+    WasiDefinitionInvalid,
+    hint = "correct the definition; docs/wasi-tools.md describes its members"
+)]
 pub enum WasiToolError {
     /// The document is larger than [`MAX_WASI_DEFINITION_BYTES`].
     #[error(
@@ -113,25 +117,6 @@ pub enum WasiToolError {
         /// Allowed values.
         rule: &'static str,
     },
-}
-
-impl WasiToolError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::TooLarge { .. } | Self::Malformed { .. } | Self::Value { .. } => {
-                ErrorCode::WasiDefinitionInvalid
-            }
-        }
-    }
-
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-            .hint("correct the definition; docs/wasi-tools.md describes its members")
-    }
 }
 
 impl WasiTool {
@@ -223,6 +208,7 @@ impl WasiTool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorCode;
     use serde_json::json;
 
     fn document() -> Value {

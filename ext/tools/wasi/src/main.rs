@@ -31,6 +31,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wasmtime::Engine;
+use wp_codebox_contracts::CodedError;
 
 /// Time for `compile` in milliseconds. The cost of a compiler pass may grow faster than the module.
 const COMPILE_MS: u64 = 300_000;

@@ -4,20 +4,13 @@
 //! `Last-Event-ID` continues after its last event. `data` is JSON on one line.
 
 use super::{BusEvent, BusProjection, project_to_bus};
-use crate::{ErrorCode, LifecycleEvent};
+use crate::{CodedError, LifecycleEvent};
 
 /// Error for a `Last-Event-ID` that is not a sequence number.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("Last-Event-ID must be the id of an event of this stream, a whole number")]
+#[code(InputInvalid)]
 pub struct SseError;
-
-impl SseError {
-    /// Returns the stable error code.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        ErrorCode::InputInvalid
-    }
-}
 
 /// One frame of a stream, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! States of a run, and which state may follow which.
 
-use crate::{ErrorCode, Outcome, string_enum};
+use crate::{CodedError, Outcome, string_enum};
 use serde::{Deserialize, Serialize};
 
 string_enum! {
@@ -41,21 +41,14 @@ pub enum RunPhase {
 }
 
 /// Error for a change of state that [`RunState::next`] does not allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("a run cannot change from the state `{}` to `{}`", from.as_str(), to.as_str())]
+#[code(Internal)]
 pub struct RunTransitionError {
     /// State before the change.
     pub from: RunState,
     /// Requested state.
     pub to: RunState,
-}
-
-impl RunTransitionError {
-    /// Returns the stable error code.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        ErrorCode::Internal
-    }
 }
 
 impl RunState {

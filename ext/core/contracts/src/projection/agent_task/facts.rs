@@ -1,6 +1,6 @@
 //! Facts about an ended task, read from the result of its run.
 
-use crate::{ErrorBody, ErrorCode, Outcome};
+use crate::{CodedError, ErrorBody, ErrorCode, Outcome};
 use serde_json::{Map, Value};
 
 /// Data from which the documents about an ended task are built.
@@ -22,7 +22,8 @@ pub struct AgentTaskFacts<'a> {
 }
 
 /// Reason why no document about a task can be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(InputInvalid, detail = Self::detail)]
 pub enum AgentTaskError {
     /// The run result has no outcome, or one that this version does not know.
     #[error(
@@ -35,14 +36,11 @@ pub enum AgentTaskError {
 }
 
 impl AgentTaskError {
-    /// Returns the error with its stable code.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let field = match self {
-            AgentTaskError::OutcomeUnknown => "outcome",
-            AgentTaskError::RunIdMissing => "run_id",
-        };
-        ErrorBody::new(ErrorCode::InputInvalid, self.to_string()).with("field", field)
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        match self {
+            Self::OutcomeUnknown => body.with("field", "outcome"),
+            Self::RunIdMissing => body.with("field", "run_id"),
+        }
     }
 }
 
