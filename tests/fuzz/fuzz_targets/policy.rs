@@ -5,6 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use wp_codebox_contracts::CodedError;
 use wp_codebox_policy::{parse, validate};
 
 fuzz_target!(|data: &[u8]| {

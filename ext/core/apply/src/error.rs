@@ -3,15 +3,17 @@
 use rustix::io::Errno;
 use serde_json::json;
 use wp_codebox_artifacts::Conflict;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Reason why changes were not applied or not undone. After every error except [`Self::Stuck`] and
 /// [`Self::Lost`], the target is as it was before the call.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum ApplyError {
     /// Another apply or undo holds the lock of the target.
     #[error("another apply or undo works on {target}; wait until it has ended")]
+    #[code(Busy)]
     Busy {
         /// Host path of the target directory.
         target: String,
@@ -20,6 +22,7 @@ pub enum ApplyError {
     #[error(
         "{count} files of the target are not in the state from which the run started, the first is {first:?}; nothing was applied; run again on the current files"
     )]
+    #[code(ApplyConflict)]
     Conflict {
         /// Number of conflicts.
         count: usize,
@@ -30,6 +33,7 @@ pub enum ApplyError {
     },
     /// A file of the target or of the journal cannot be read or written.
     #[error("cannot {action} {path:?}: {source}; nothing was changed")]
+    #[code(ApplyFailed)]
     Io {
         /// What was attempted, e.g. `write the copy of`.
         action: &'static str,
@@ -41,6 +45,10 @@ pub enum ApplyError {
     /// This user cannot give a new file the owner, group or attributes that it must have.
     #[error(
         "this user cannot give the new {path:?} to user {uid} and group {gid}, to which the old one or its directory belongs; nothing was changed"
+    )]
+    #[code(
+        ApplyFailed,
+        hint = "run the command as root, or as that user if it is a member of that group; or choose the other files"
     )]
     Ownership {
         /// Path relative to the target.
@@ -55,6 +63,7 @@ pub enum ApplyError {
     #[error(
         "cannot {action} {path:?}: {source}; the change is incomplete; remove the cause, then repeat the call to finish it"
     )]
+    #[code(ApplyFailed)]
     Stuck {
         /// What could not be done, e.g. `remove`.
         action: &'static str,
@@ -68,6 +77,10 @@ pub enum ApplyError {
     #[error(
         "the interrupted change {id} was put back, except in {}: the directory is missing, or another one is at its path", .targets.join(", ")
     )]
+    #[code(
+        ApplyFailed,
+        hint = "nothing is to be done if you removed the directory; otherwise restore it at its path, and the next apply, undo or log puts its files back; until `wp-codebox gc` removes the record by its age, it keeps their earlier contents"
+    )]
     Lost {
         /// Id of the applied or undone change.
         id: String,
@@ -78,6 +91,7 @@ pub enum ApplyError {
     #[error(
         "the target directory {target} cannot be opened: {source}; check that it exists and is readable"
     )]
+    #[code(MountSourceInvalid)]
     Target {
         /// Host path of the target directory.
         target: String,
@@ -88,12 +102,14 @@ pub enum ApplyError {
     #[error(
         "nothing was undone, because no applied change matches {reference:?}; give the id of an applied change"
     )]
+    #[code(ApplyNotFound)]
     NotFound {
         /// The id for which the caller asked; for a file of an apply, `<file> in <id>`.
         reference: String,
     },
     /// Several targets of the apply have a file with this relative path.
     #[error("the change has the file {file:?} in several directories; give its path in the sandbox, such as {}", .names[0])]
+    #[code(ApprovedFilesInvalid)]
     Ambiguous {
         /// Path that the caller gave.
         file: String,
@@ -102,12 +118,14 @@ pub enum ApplyError {
     },
     /// All files of this apply were undone before.
     #[error("the change {id} was undone already; choose another one")]
+    #[code(ApplyUndone)]
     Undone {
         /// Id of the applied change.
         id: String,
     },
     /// A journal is damaged, or it belongs to another user, so it cannot be trusted.
     #[error("the record of the applied change {id} cannot be used: {why}")]
+    #[code(ApplyFailed)]
     Journal {
         /// Id of the applied or undone change whose journal cannot be used.
         id: String,
@@ -117,24 +135,6 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Busy { .. } => ErrorCode::Busy,
-            Self::Conflict { .. } => ErrorCode::ApplyConflict,
-            Self::Io { .. }
-            | Self::Ownership { .. }
-            | Self::Stuck { .. }
-            | Self::Lost { .. }
-            | Self::Journal { .. } => ErrorCode::ApplyFailed,
-            Self::Target { .. } => ErrorCode::MountSourceInvalid,
-            Self::NotFound { .. } => ErrorCode::ApplyNotFound,
-            Self::Ambiguous { .. } => ErrorCode::ApprovedFilesInvalid,
-            Self::Undone { .. } => ErrorCode::ApplyUndone,
-        }
-    }
-
     /// Returns the error for one conflict.
     pub(crate) fn of_conflict(conflict: Conflict) -> Self {
         Self::Conflict {
@@ -161,15 +161,10 @@ impl ApplyError {
         }
     }
 
-    /// Returns code and message of this error as the JSON body that callers receive. For
-    /// [`Self::Conflict`], its `data` lists the conflicts.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    /// For [`Self::Conflict`], `data` lists the conflicts.
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
-            Self::Ownership { .. } => body.hint("run the command as root, or as that user if it is a member of that group; or choose the other files"),
-            Self::Lost { .. } => body.hint("nothing is to be done if you removed the directory; otherwise restore it at its path, and the next apply, undo or log puts its files back; until `wp-codebox gc` removes the record by its age, it keeps their earlier contents"),
             Self::Io { source, .. } | Self::Stuck { source, .. } => match *source {
                 Errno::NOSPC | Errno::DQUOT => body.hint(
                     "free space on the disk of the target, or of the state directory if the error names a journal, then try again",

@@ -8,7 +8,7 @@
 //! nothing is dropped silently.
 
 use crate::json::{JsText, Json};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::CodedError;
 
 /// Maximum number of keys in one object of canonical JSON.
 pub const MAX_KEYS: usize = 300;
@@ -28,8 +28,9 @@ pub enum OverLimit {
 }
 
 /// Limit of canonical JSON that a value exceeds.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(InputInvalid)]
 pub enum CanonicalError {
     /// An object has too many keys.
     #[error("a JSON object has {count} keys, but canonical JSON allows at most {MAX_KEYS}")]
@@ -46,16 +47,6 @@ pub enum CanonicalError {
     /// A value is nested more than [`MAX_DEPTH`] levels deep.
     #[error("a JSON value is nested deeper than the {MAX_DEPTH} levels that canonical JSON allows")]
     Depth,
-}
-
-impl CanonicalError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Keys { .. } | Self::Items { .. } | Self::Depth => ErrorCode::InputInvalid,
-        }
-    }
 }
 
 /// Returns a value as canonical JSON.

@@ -10,7 +10,7 @@ use crate::json::{Json, JsonError};
 use crate::patch::{FileStats, Rename, RenderedPatch, quote_name, unquote_name};
 use std::collections::HashMap;
 use wp_codebox_contracts::{
-    ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
+    ChangeKind, ChangedFile, ChangedFiles, CodedError, EntryType, GuestPath, Sha256Hex,
 };
 
 /// Index, guest path and patch prefix of one mount. The names of the mount's files in a bundle are
@@ -142,8 +142,9 @@ fn hash(node: Option<&Node>) -> Option<Sha256Hex> {
 }
 
 /// Reason why a `changed-files.json` cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(ArtifactVerificationFailed)]
 pub enum ChangedFilesError {
     /// The document is not strict JSON.
     #[error(transparent)]
@@ -156,18 +157,6 @@ pub enum ChangedFilesError {
         /// Name of the missing or malformed member.
         field: String,
     },
-}
-
-impl ChangedFilesError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> wp_codebox_contracts::ErrorCode {
-        match self {
-            Self::Json(_) | Self::Shape { .. } => {
-                wp_codebox_contracts::ErrorCode::ArtifactVerificationFailed
-            }
-        }
-    }
 }
 
 /// Parses `files/changed-files.json` of a bundle from any implementation. Other implementations do

@@ -13,7 +13,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, RawDir, Stat};
 use rustix::io::Errno;
 use std::path::Path;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Maximum number of subdirectory names in memory for each directory on the path from the tree's
 /// root to the directory that is being emptied.
@@ -25,8 +25,9 @@ const REVISITS: u64 = 64;
 const OWNER: u32 = 0o700;
 
 /// Reason why a tree was not removed completely.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(StateDirInvalid)]
 pub enum RemovalError {
     /// The name is not a single path component.
     #[error("the name of the directory to remove, {name:?}, is not a single path component")]
@@ -37,6 +38,9 @@ pub enum RemovalError {
     /// Some entries could not be removed.
     #[error(
         "{failed} entries of the directory tree could not be removed; the first is {path:?}: {source}"
+    )]
+    #[code(
+        hint = "unmount what is mounted in the directory, or remove the directory by hand as its owner"
     )]
     Remains {
         /// Path of the first entry that could not be removed, beginning with the name to be
@@ -49,25 +53,6 @@ pub enum RemovalError {
         #[source]
         source: Errno,
     },
-}
-
-impl RemovalError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Name { .. } | Self::Remains { .. } => ErrorCode::StateDirInvalid,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Name { .. } => body,
-            Self::Remains { .. } => body.hint("unmount what is mounted in the directory, or remove the directory by hand as its owner"),
-        }
-    }
 }
 
 /// Removes `path` with everything below it and returns the number of removed entries, 0 if `path`

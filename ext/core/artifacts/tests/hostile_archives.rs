@@ -7,7 +7,7 @@ use hostile::bounded;
 use std::io::{Cursor, Read, repeat};
 use tar::EntryType::{self, GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
 use wp_codebox_artifacts::*;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 const MIB: u64 = 1024 * 1024;
 const INVALID: Option<ErrorCode> = Some(ErrorCode::ArtifactImportSourceInvalid);

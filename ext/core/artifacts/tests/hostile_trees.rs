@@ -11,7 +11,7 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use wp_codebox_artifacts::*;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 const MANY: usize = 200_000;
 

@@ -19,18 +19,19 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
+use wp_codebox_contracts::{CodedError, Frame, MAX_FRAME_BYTES};
 
 /// Maximum single wait inside a send, after which the caller's `idle` function is called.
 const SEND_WAIT: Duration = Duration::from_millis(50);
 
 /// Error of the frame socket.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 pub enum ChannelError {
     /// The serialized request exceeds the line length limit.
     #[error(
         "the request is {bytes} bytes long, but at most {longest} are accepted; put large inputs into staged files"
     )]
+    #[code(InputInvalid)]
     RequestTooLarge {
         /// Length of the serialized request in bytes, including the newline.
         bytes: usize,
@@ -41,6 +42,7 @@ pub enum ChannelError {
     #[error(
         "the runner sent a frame longer than {longest} bytes; install the PHP extension and wp-codebox from the same release"
     )]
+    #[code(RunnerUnavailable)]
     FrameTooLarge {
         /// Maximum length of a line that the caller accepts, in bytes.
         longest: usize,
@@ -49,15 +51,18 @@ pub enum ChannelError {
     #[error(
         "the runner sent a line that is not a frame ({reason}); install the PHP extension and wp-codebox from the same release"
     )]
+    #[code(RunnerUnavailable)]
     NotAFrame {
         /// Parse error without the text of the line, which may contain a secret.
         reason: &'static str,
     },
     /// The caller's document cannot be serialized to JSON.
     #[error("the request cannot be written as JSON; report this as a defect of wp-codebox")]
+    #[code(Internal)]
     NoJson,
     /// A system call on the socket failed.
     #[error("the connection to the runner failed: {errno}; check whether the runner still runs")]
+    #[code(RunnerUnavailable)]
     Socket {
         /// Error number of the system call.
         errno: Errno,
@@ -66,20 +71,8 @@ pub enum ChannelError {
     #[error(
         "only the process that started this run can use it; after a fork, start another run in the child process"
     )]
+    #[code(InputInvalid)]
     Foreign,
-}
-
-impl From<ChannelError> for ErrorBody {
-    fn from(error: ChannelError) -> Self {
-        let code = match error {
-            ChannelError::RequestTooLarge { .. } | ChannelError::Foreign => ErrorCode::InputInvalid,
-            ChannelError::FrameTooLarge { .. }
-            | ChannelError::NotAFrame { .. }
-            | ChannelError::Socket { .. } => ErrorCode::RunnerUnavailable,
-            ChannelError::NoJson => ErrorCode::Internal,
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// Result of one read attempt on the socket.
@@ -380,6 +373,7 @@ pub fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, time: Duration) {
 mod tests {
     use super::*;
     use serde_json::json;
+    use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     const SHORT: Duration = Duration::from_millis(50);
 

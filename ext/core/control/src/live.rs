@@ -9,17 +9,19 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, MAX_LIVE_LINE,
+    CodedError, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, MAX_LIVE_LINE,
 };
 
 /// Length of a single wait for a reply; a wait without a time limit consists of many such waits.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
 /// Error of a request to a held sandbox, on the side of the client.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(RunnerUnavailable)]
 pub enum LiveError {
     /// No process listens on the control socket of the run, because its supervisor has ended.
     #[error("the run accepts no requests, because it has ended; start a new run")]
+    #[code(SandboxNotHeld)]
     NotHeld,
     /// The listen backlog of the socket is full. A later attempt can succeed.
     #[error("the control socket of the run has too many waiting clients; try again later")]
@@ -34,6 +36,7 @@ pub enum LiveError {
     },
     /// The serialized request exceeds the line length limit.
     #[error("the request to the sandbox is larger than 2 MiB; send less data in it")]
+    #[code(InputInvalid)]
     RequestTooLarge,
     /// Within the time limit, the sandbox did not read the request, or sent no byte of a reply.
     #[error("the sandbox did not read or answer the request for {} seconds; try again, or end the sandbox", time.as_secs())]
@@ -53,23 +56,8 @@ pub enum LiveError {
     NotAReply,
     /// The connection failed, or a line exceeds the length limit.
     #[error("the connection to the sandbox failed: {0}")]
+    #[code(transparent)]
     Channel(#[from] ChannelError),
-}
-
-impl From<LiveError> for ErrorBody {
-    fn from(error: LiveError) -> Self {
-        let code = match error {
-            LiveError::NotHeld => ErrorCode::SandboxNotHeld,
-            LiveError::RequestTooLarge => ErrorCode::InputInvalid,
-            LiveError::QueueFull
-            | LiveError::Unreachable { .. }
-            | LiveError::Silent { .. }
-            | LiveError::Ended
-            | LiveError::NotAReply => ErrorCode::RunnerUnavailable,
-            LiveError::Channel(error) => return error.into(),
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// Converts the error number of opening the run directory, or of connecting to its socket.
@@ -202,6 +190,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixListener;
     use wp_codebox_contracts::CONTROL_SOCKET;
+    use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     /// Creates a run directory with a control socket and passes its listener to `supervisor` in a
     /// thread.

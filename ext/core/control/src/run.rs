@@ -8,38 +8,29 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunRequest, RunResult,
-    hex,
+    CodedError, ErrorBody, ErrorCode, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunRequest,
+    RunResult, hex,
 };
 
 /// Length of a single wait for a frame; a wait without a time limit consists of many such waits.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
 /// Error of reading a frame that the supervisor sent.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 pub enum FrameError {
     /// The supervisor uses another version of the frame protocol.
     #[error(
         "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install the PHP extension and wp-codebox from the same release"
     )]
+    #[code(ExtensionStale)]
     Stale {
         /// Protocol version that the supervisor sent.
         theirs: Value,
     },
     /// The line is not a valid frame, or the socket failed.
     #[error(transparent)]
+    #[code(transparent)]
     Channel(#[from] ChannelError),
-}
-
-impl From<FrameError> for ErrorBody {
-    fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::Stale { .. } => {
-                ErrorBody::new(ErrorCode::ExtensionStale, error.to_string())
-            }
-            FrameError::Channel(error) => error.into(),
-        }
-    }
 }
 
 /// Frame that a supervisor sends to its caller. The members `document` and `request` also contain

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    AgentCommand, AgentPreset, ErrorBody, ErrorCode, GoalDelivery, ModelApi, ModelEndpoint,
-    PresetResult, parse_json, schema_id,
+    AgentCommand, AgentPreset, CodedError, GoalDelivery, ModelApi, ModelEndpoint, PresetResult,
+    parse_json, schema_id,
 };
 
 mod steps;
@@ -33,16 +33,18 @@ const MAX_ARGUMENT: usize = 120 * 1024;
 const MAX_RESULT: usize = 16 * 1024;
 
 /// Why an agent preset cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum PresetError {
     /// The name of a preset is malformed.
     #[error(
         "an agent preset's name must be 1 to {MAX_NAME} small letters, digits and -, and must not begin with -"
     )]
+    #[code(InputInvalid)]
     Name,
     /// No preset has this name.
     #[error("no agent preset is named {name}; choose an installed one: {}", listed(.known))]
+    #[code(AgentMissing)]
     Unknown {
         /// Name of the requested preset.
         name: String,
@@ -51,6 +53,7 @@ pub enum PresetError {
     },
     /// The preset file of this installation is invalid.
     #[error("the agent preset {name} is broken: {what}; install wp-codebox again")]
+    #[code(ConfigInvalid)]
     Broken {
         /// Name of the preset.
         name: String,
@@ -59,6 +62,7 @@ pub enum PresetError {
     },
     /// The run has no model.
     #[error("the agent {name} needs a model, but the run has none; name the model of the run")]
+    #[code(ModelMissing)]
     NoModel {
         /// Name of the preset.
         name: String,
@@ -67,6 +71,7 @@ pub enum PresetError {
     #[error(
         "the agent {name} supports the API {knows}, but the run's model has the API {given}; choose another agent, or a model with an API that the agent supports"
     )]
+    #[code(ModelInvalid)]
     Api {
         /// Name of the preset.
         name: String,
@@ -79,6 +84,7 @@ pub enum PresetError {
     #[error(
         "the agent {name} needs the network preset {preset}, which the policy does not have; add it to the policy's network.presets, or leave the policy out"
     )]
+    #[code(Forbidden)]
     Closed {
         /// Name of the preset.
         name: String,
@@ -89,6 +95,7 @@ pub enum PresetError {
     #[error(
         "the goal has more than {MAX_ARGUMENT} bytes, but the agent {name} takes it as one argument; shorten it"
     )]
+    #[code(InputInvalid)]
     Goal {
         /// Name of the preset.
         name: String,
@@ -100,22 +107,6 @@ fn listed(known: &[String]) -> String {
         "none".to_owned()
     } else {
         known.join(", ")
-    }
-}
-
-impl PresetError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Name | Self::Goal { .. } => ErrorCode::InputInvalid,
-            Self::Unknown { .. } => ErrorCode::AgentMissing,
-            Self::Broken { .. } => ErrorCode::ConfigInvalid,
-            Self::NoModel { .. } => ErrorCode::ModelMissing,
-            Self::Api { .. } => ErrorCode::ModelInvalid,
-            Self::Closed { .. } => ErrorCode::Forbidden,
-        };
-        ErrorBody::new(code, self.to_string())
     }
 }
 

@@ -2,7 +2,7 @@
 //! them; host files that they name are put into the guest.
 
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MountRequest, StagedFile};
+use wp_codebox_contracts::{CodedError, MountRequest, StagedFile};
 
 /// Guest directory of host files that command lines name.
 const STAGED: &str = "/run/codebox/staged";
@@ -30,17 +30,19 @@ const SECRET_DIRECTORIES: &[&str] = &[".ssh", ".gnupg", ".aws", ".kube", ".docke
 const SECRET_ENDS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".kdbx"];
 
 /// Reason why a command line cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 pub enum CommandLineError {
     /// The line has an open quote or ends with a backslash.
     #[error(
         "the command line has a quote that is not closed, or ends with a backslash; correct it"
     )]
+    #[code(InputInvalid)]
     Open,
     /// The line has syntax that only a shell understands.
     #[error(
         "{syntax} in a command line needs a shell, but none runs it; quote it, or write {instead}"
     )]
+    #[code(InputInvalid)]
     Shell {
         /// The syntax.
         syntax: String,
@@ -51,22 +53,11 @@ pub enum CommandLineError {
     #[error(
         "the path of the file {name} looks like that of a secret, so the file is not put into the sandbox; leave it out of the command line, or name another file"
     )]
+    #[code(MountDenied)]
     Secret {
         /// Name of the file.
         name: String,
     },
-}
-
-impl CommandLineError {
-    /// Returns the error with its code.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Open | Self::Shell { .. } => ErrorCode::InputInvalid,
-            Self::Secret { .. } => ErrorCode::MountDenied,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Splits the command line of an agent or check.
@@ -247,6 +238,7 @@ pub fn shell_hint<S: AsRef<str>>(argv: &[S]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     #[test]
     fn unquoted_shell_syntax_is_refused_with_the_line_for_a_shell() {

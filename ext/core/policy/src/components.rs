@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
-    AgentBundle, Component, ComponentLoad, ErrorBody, ErrorCode, FilesystemPolicy, GuestPath,
-    MountAccess, MountRequest, ReadinessProbe, RuntimePolicy, RuntimeTask,
+    AgentBundle, CodedError, Component, ComponentLoad, FilesystemPolicy, GuestPath, MountAccess,
+    MountRequest, ReadinessProbe, RuntimePolicy, RuntimeTask,
 };
 
 /// Maximum number of components of a run.
@@ -18,8 +18,9 @@ const PLUGINS: &str = "/wordpress/wp-content/plugins";
 const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Why a component, a runtime task or an agent bundle is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(InputInvalid)]
 pub enum ComponentError {
     /// The request has too many components or agent bundles.
     #[error("a run can have at most {most} {what}; leave some out")]
@@ -69,6 +70,7 @@ pub enum ComponentError {
     #[error(
         "the filesystem policy `sandbox` allows no mounts of host directories, and the component {slug} is one; use readonly-mounts or readwrite-mounts"
     )]
+    #[code(MountDenied)]
     Policy {
         /// Slug of the component.
         slug: String,
@@ -77,6 +79,7 @@ pub enum ComponentError {
     #[error(
         "component {slug} at {component} overlaps the task's mount {mount}; components are plugins that the task must not change: leave the component or the mount out"
     )]
+    #[code(MountTargetOverlap)]
     Overlap {
         /// Slug of the component.
         slug: String,
@@ -89,6 +92,7 @@ pub enum ComponentError {
     #[error(
         "the runtime task's ability {ability:?} must be a name such as `namespace/do-something`: small letters, digits, `-` and one `/`"
     )]
+    #[code(RuntimeTaskRequestInvalid)]
     Ability {
         /// Ability name in the request.
         ability: String,
@@ -121,35 +125,13 @@ pub enum ComponentError {
     #[error(
         "the token {name} of agent bundle {index} is not a secret of this run; add it to the run's secrets"
     )]
+    #[code(SecretInvalid)]
     Token {
         /// Position of the agent bundle in the request, counted from 0.
         index: usize,
         /// Name of the token in the request.
         name: String,
     },
-}
-
-impl ComponentError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::TooMany { .. }
-            | Self::Slug { .. }
-            | Self::Duplicate { .. }
-            | Self::Source { .. }
-            | Self::Entry { .. }
-            | Self::Probe { .. }
-            | Self::Document { .. }
-            | Self::Bundle { .. }
-            | Self::BundleSlug { .. } => ErrorCode::InputInvalid,
-            Self::Policy { .. } => ErrorCode::MountDenied,
-            Self::Overlap { .. } => ErrorCode::MountTargetOverlap,
-            Self::Ability { .. } => ErrorCode::RuntimeTaskRequestInvalid,
-            Self::Token { .. } => ErrorCode::SecretInvalid,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Returns the targets of mounts that must not overlap a component. Only a read-only mount below
@@ -346,6 +328,7 @@ fn bounded(
 mod tests {
     use super::*;
     use crate::defaults;
+    use wp_codebox_contracts::ErrorCode;
 
     fn component(slug: &str, load_as: ComponentLoad) -> Component {
         Component {

@@ -1,6 +1,8 @@
 //! Validates mounts: their targets in the guest, and which host directories may be mounted.
 
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
+use wp_codebox_contracts::{
+    CodedError, ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths,
+};
 use wp_codebox_contracts::{FilesystemPolicy, GUEST_SYSTEM, RuntimePolicy};
 
 /// Directory in the guest for staged files, which are host files that the guest may read.
@@ -40,7 +42,7 @@ const SHARED: &[&str] = &[
 ];
 
 /// Why a mount is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum MountError {
     /// The target is not a normalised path, is below `/wordpress` but not below its `wp-content`,
@@ -49,12 +51,14 @@ pub enum MountError {
     #[error(
         "mount target {target:?} must be a normalised path below /workspace, /wordpress/wp-content, /tmp, /home/agent or a directory of its own such as /harness, but not the whole plugins or themes directory, and not a directory of the system or the runtime such as /usr, /etc, /run or /opt/codebox"
     )]
+    #[code(MountTargetInvalid)]
     Target {
         /// Target of the mount in the request.
         target: String,
     },
     /// The targets of two mounts overlap.
     #[error("mount targets {first} and {second} overlap; give each mount a target of its own")]
+    #[code(MountTargetOverlap)]
     Overlap {
         /// Target of the first mount.
         first: GuestPath,
@@ -63,6 +67,7 @@ pub enum MountError {
     },
     /// The source of a mount is not an absolute path.
     #[error("mount source {source_path:?} must be the absolute path of a directory")]
+    #[code(MountSourceInvalid)]
     Source {
         /// Source of the mount in the request.
         source_path: String,
@@ -72,6 +77,7 @@ pub enum MountError {
     #[error(
         "{subject} must not be shown to guests: it is, contains or is inside {what}; use the plugin or theme directory itself"
     )]
+    #[code(MountDenied)]
     Denied {
         /// Name of the mount or staged file, e.g. `the source of mount /workspace/a`; never its
         /// host path, because the message may reach a remote caller.
@@ -83,6 +89,7 @@ pub enum MountError {
     #[error(
         "{subject} lies outside the installed plugins, themes and wp_codebox.mount_roots; mount one of those, or let the operator add its directory to wp_codebox.mount_roots"
     )]
+    #[code(MountDenied)]
     OutsideRoots {
         /// Name of the mount or staged file, as in [`Self::Denied`].
         subject: String,
@@ -91,6 +98,7 @@ pub enum MountError {
     #[error(
         "the filesystem policy `{policy}` forbids the {wanted} mount at {target}; choose a policy that allows it"
     )]
+    #[code(MountDenied)]
     Policy {
         /// File-system access of the policy, e.g. `sandbox`.
         policy: &'static str,
@@ -103,28 +111,11 @@ pub enum MountError {
     #[error(
         "staged file target {target:?} must lie below {GUEST_STAGED_ROOT}, /workspace, /wordpress/wp-content, /tmp or a directory of its own, and not in a directory of the system or the runtime"
     )]
+    #[code(MountTargetInvalid)]
     StagedTarget {
         /// Target of the staged file in the request.
         target: String,
     },
-}
-
-impl MountError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            MountError::Target { .. } | MountError::StagedTarget { .. } => {
-                ErrorCode::MountTargetInvalid
-            }
-            MountError::Overlap { .. } => ErrorCode::MountTargetOverlap,
-            MountError::Source { .. } => ErrorCode::MountSourceInvalid,
-            MountError::Denied { .. }
-            | MountError::OutsideRoots { .. }
-            | MountError::Policy { .. } => ErrorCode::MountDenied,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Checks the mounts of a run: targets, overlaps and the policy's file-system access. Returns the

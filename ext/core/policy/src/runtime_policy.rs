@@ -8,16 +8,18 @@ use crate::isolation::demands;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    Approvals, ErrorBody, ErrorCode, FilesystemPolicy, IsolationLevel, NetworkPolicy,
+    Approvals, CodedError, ErrorBody, FilesystemPolicy, IsolationLevel, NetworkPolicy,
     NetworkPosture, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
 
 /// Why a policy is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum PolicyError {
     /// The policy document is malformed.
     #[error("the run's policy is not valid; correct these fields: {}", join(.issues))]
+    #[code(PolicyInvalid)]
     Invalid {
         /// Every issue of the document.
         issues: Vec<PolicyIssue>,
@@ -25,6 +27,7 @@ pub enum PolicyError {
     /// The policy document is well formed, but asks for something that this backend cannot
     /// enforce.
     #[error("this host cannot enforce the run's policy; change these fields: {}", join(.issues))]
+    #[code(PolicyUnenforceable)]
     Unenforceable {
         /// Every issue of the document.
         issues: Vec<PolicyIssue>,
@@ -41,16 +44,10 @@ pub(crate) fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl PolicyError {
-    /// Returns the error with its stable code, for callers in other processes; `data.issues` lists
-    /// every issue.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let (code, issues) = match self {
-            PolicyError::Invalid { issues } => (ErrorCode::PolicyInvalid, issues),
-            PolicyError::Unenforceable { issues } => (ErrorCode::PolicyUnenforceable, issues),
-        };
-        ErrorBody::new(code, self.to_string())
-            .with("issues", serde_json::to_value(issues).unwrap_or_default())
+    /// `data.issues` lists every issue.
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        let (Self::Invalid { issues } | Self::Unenforceable { issues }) = self;
+        body.with("issues", serde_json::to_value(issues).unwrap_or_default())
     }
 }
 
@@ -258,6 +255,7 @@ fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use wp_codebox_contracts::ErrorCode;
 
     fn good() -> Value {
         json!({"network":"deny","filesystem":"readwrite-mounts","commands":["wordpress.run-php"],"secrets":"none","approvals":"never"})

@@ -9,7 +9,7 @@ use crate::network::{EgressRules, SecretScope};
 use crate::{EnvNameError, SECRET_MIN_BYTES, check_env_name};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ModelEndpoint, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
+    CodedError, ModelEndpoint, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
 };
 
 /// Maximum number of secrets of a run.
@@ -51,13 +51,15 @@ const OWN_PREFIXES: &[&str] = &[
 ];
 
 /// Why a secret is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(SecretInvalid)]
 pub enum SecretError {
     /// The policy allows no secrets.
     #[error(
         "the policy allows no secrets; give none, or set \"secrets\": \"connector-scoped\" in the policy"
     )]
+    #[code(Forbidden)]
     NotAllowed,
     /// The run has too many secrets.
     #[error("the run has {count} secrets, but may have at most {MAX_SECRETS}; leave some out")]
@@ -131,26 +133,6 @@ pub enum SecretError {
         /// Name of the secret.
         name: String,
     },
-}
-
-impl SecretError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::NotAllowed => ErrorCode::Forbidden,
-            Self::TooMany { .. }
-            | Self::Name { .. }
-            | Self::Twice { .. }
-            | Self::Value { .. }
-            | Self::Host { .. }
-            | Self::Closed { .. }
-            | Self::ModelExposed { .. }
-            | Self::ModelWithout { .. }
-            | Self::Unbound { .. } => ErrorCode::SecretInvalid,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Returns whether the policy allows the guest to read the value of this secret.
@@ -290,6 +272,7 @@ fn check_host(name: &str, host: &str, rules: Option<&EgressRules>) -> Result<(),
 mod tests {
     use super::*;
     use serde_json::json;
+    use wp_codebox_contracts::ErrorCode;
 
     const VALUE: &str = "correct-horse";
 

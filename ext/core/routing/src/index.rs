@@ -14,42 +14,27 @@ use crate::record::RecordError;
 use crate::why::Why;
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{
-    ArchitectureName, ErrorBody, ErrorCode, ExtensionId, HostId, IsolationClass, NetworkControl,
-    RegionName, RouteRequest,
+    ArchitectureName, CodedError, ExtensionId, HostId, IsolationClass, NetworkControl, RegionName,
+    RouteRequest,
 };
 
 /// Error of a change of an index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 pub enum IndexError {
     /// There is no host with this id.
     #[error("host {host} is not registered; register it, or correct the id")]
+    #[code(InputInvalid)]
     UnknownHost {
         /// Id of the host.
         host: HostId,
     },
     /// The host accepts no more sandboxes.
     #[error("host {host} is full, draining or down; choose another host")]
+    #[code(RouteNoCapacity)]
     Closed {
         /// Id of the host.
         host: HostId,
     },
-}
-
-impl IndexError {
-    /// Returns the stable code of the error.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::UnknownHost { .. } => ErrorCode::InputInvalid,
-            Self::Closed { .. } => ErrorCode::RouteNoCapacity,
-        }
-    }
-
-    /// Returns the error as a body.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Everything of a host that a constraint or need can refuse, except its state.

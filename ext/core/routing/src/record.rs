@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// A rule that a record violates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,7 +22,8 @@ impl RecordIssue {
 }
 
 /// Error of a record that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(InputInvalid, detail = Self::detail)]
 pub enum RecordError {
     /// The value does not have the shape of the record.
     #[error("the {record} is malformed ({source}); correct it")]
@@ -44,21 +45,11 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Returns the stable code of the error.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
+    /// `data.issues` lists every issue.
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
-            Self::Shape { .. } | Self::Rules { .. } => ErrorCode::InputInvalid,
-        }
-    }
-
-    /// Returns the error as a body with all issues.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Shape { .. } => body,
             Self::Rules { issues, .. } => body.with("issues", serde_json::json!(issues)),
+            _ => body,
         }
     }
 }

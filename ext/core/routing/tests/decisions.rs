@@ -5,7 +5,7 @@ mod fleet;
 
 use fleet::{architecture, capable, extension, host, plain, region};
 use serde_json::json;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 use wp_codebox_routing::{
     Capabilities, Decision, HostIndex, HostRecord, HostState, IndexError, IsolationClass,
     NetworkControl, NetworkNeed, PriceModel, ReasonCode, RouteRequest, RouteStrategy, decide,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 use wp_codebox_routing::{Capabilities, HostRecord, ReasonCode, RecordError};
 
 fn directory() -> PathBuf {

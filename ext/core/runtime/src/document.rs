@@ -10,12 +10,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wp_codebox_artifacts::{Durability, StoreError};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why a document of a run cannot be used. The document and everything else of the run stay
 /// as they are.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(StateDirInvalid)]
 pub enum DocumentError {
     /// The document exists, or may exist, and cannot be read.
     #[error(
@@ -74,14 +75,6 @@ pub enum DocumentError {
         /// I/O error of the failed operation.
         source: io::Error,
     },
-}
-
-impl DocumentError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::StateDirInvalid, self.to_string())
-    }
 }
 
 /// Reads the file `name` of a directory. Returns `None` if the file does not exist.

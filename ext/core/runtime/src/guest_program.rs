@@ -319,7 +319,7 @@ pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 /// Returns the program of a check. Splitting the command line `line` cannot fail here, because
 /// request validation has already split it once without error.
 pub fn check_program(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
-    let argv = wp_codebox_policy::command_words(line).map_err(|e| e.body())?;
+    let argv = wp_codebox_policy::command_words(line)?;
     Ok(Call {
         command: "check".to_owned(),
         args: argv.clone(),

@@ -7,22 +7,21 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent};
+use wp_codebox_contracts::{CodedError, ErrorBody, EventType, ExecutionId, LifecycleEvent};
 
 /// The journal of a run could not be written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[error("the journal of the run (events.jsonl) could not be written or read")]
+#[code(RunFailed, hint = "check free space and permissions of the state directory", detail = Self::detail)]
 pub struct JournalError {
     #[from]
     source: std::io::Error,
 }
 
 impl JournalError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::RunFailed, format!("{self}: {}", self.source))
-            .hint("check free space and permissions of the state directory")
+    fn detail(&self, mut body: ErrorBody) -> ErrorBody {
+        body.message = format!("{self}: {}", self.source);
+        body
     }
 }
 

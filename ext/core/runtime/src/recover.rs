@@ -10,19 +10,21 @@ use crate::recovery::{Recovered, adopt, own_bundle, store};
 use crate::registry::{FoundRun, RegistryError, status};
 use crate::{RunRecord, StateDir, now_rfc3339};
 use rustix::fs::OFlags;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunStatus};
+use wp_codebox_contracts::{CodedError, RunId, RunStatus};
 
 /// Reason why no bundle can be made of a run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// The run cannot be found or read.
     #[error(transparent)]
+    #[code(transparent)]
     Registry(#[from] RegistryError),
     /// The run is alive, or another process settles or removes it.
     #[error(
         "the run {run_id} has not ended, or another process works on it; wait until `wp-codebox runs get {run_id}` shows its end"
     )]
+    #[code(Busy)]
     Alive {
         /// Id of the run.
         run_id: RunId,
@@ -31,6 +33,7 @@ pub enum RecoverError {
     #[error(
         "the run {run_id} left no recovery bundle: it ended before its change was captured, or the disk was full; run again"
     )]
+    #[code(ArtifactNotFound)]
     Nothing {
         /// Id of the run.
         run_id: RunId,
@@ -39,26 +42,13 @@ pub enum RecoverError {
     #[error(
         "the record of the run {run_id} cannot be written: {source}; check free space and permissions of the state directory, then run this again"
     )]
+    #[code(StateDirInvalid)]
     Record {
         /// Id of the run.
         run_id: RunId,
         /// I/O error of the failed write.
         source: std::io::Error,
     },
-}
-
-impl RecoverError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Registry(error) => return error.body(),
-            Self::Alive { .. } => ErrorCode::Busy,
-            Self::Nothing { .. } => ErrorCode::ArtifactNotFound,
-            Self::Record { .. } => ErrorCode::StateDirInvalid,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Moves the recovery bundle of an ended run without bundle to the artifacts directory, and adds its

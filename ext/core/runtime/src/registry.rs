@@ -21,8 +21,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
-    Cost, ErrorBody, ErrorCode, EventType, RecordedCancellation, RunEvents, RunId, RunObservations,
-    RunProgress, RunRegistryEntry, RunStatus, RunView, ScratchState, SiteId, schema_id,
+    CodedError, Cost, ErrorBody, EventType, RecordedCancellation, RunEvents, RunId,
+    RunObservations, RunProgress, RunRegistryEntry, RunStatus, RunView, ScratchState, SiteId,
+    schema_id,
 };
 
 /// Maximum time that a query waits for another process to finish settling a run.
@@ -34,14 +35,17 @@ const FIRST_EVENTS: usize = 100;
 const FIRST_BYTES: u64 = 256 * 1024;
 
 /// Reason why a run cannot be found or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum RegistryError {
     /// The caller gave no run id.
     #[error("the request names no run; give the id of a run or a prefix of it")]
+    #[code(InputInvalid)]
     Missing,
     /// No run has this id, or an id that starts with it.
     #[error("no run matches {reference:?}; list the runs to see their ids")]
+    #[code(RunNotFound)]
     NotFound {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -50,6 +54,7 @@ pub enum RegistryError {
     #[error(
         "the id prefix {reference:?} matches {count} runs; give more characters of the id you mean: {examples}"
     )]
+    #[code(RunAmbiguous)]
     Ambiguous {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -60,9 +65,11 @@ pub enum RegistryError {
     },
     /// The state directory cannot be used.
     #[error(transparent)]
+    #[code(transparent)]
     RunDir(#[from] RunDirError),
     /// A document of the run exists and cannot be read.
     #[error("the run {run_id} cannot be read and stays as it is: {source}")]
+    #[code(source)]
     Unreadable {
         /// Id of the run.
         run_id: RunId,
@@ -72,20 +79,11 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Missing => ErrorCode::InputInvalid,
-            Self::NotFound { .. } => ErrorCode::RunNotFound,
-            Self::Ambiguous { .. } => ErrorCode::RunAmbiguous,
-            Self::RunDir(error) => return error.body(),
-            Self::Unreadable { run_id, source } => {
-                let body = ErrorBody::new(source.body().code, self.to_string());
-                return body.with("run_id", run_id.as_str());
-            }
-        };
-        ErrorBody::new(code, self.to_string())
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        match self {
+            Self::Unreadable { run_id, .. } => body.with("run_id", run_id.as_str()),
+            _ => body,
+        }
     }
 }
 

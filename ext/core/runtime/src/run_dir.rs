@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::{Durability, remove_tree_in};
 use wp_codebox_contracts::{
-    CONTROL_SOCKET, ErrorBody, ErrorCode, Outcome, Requester, RequesterShare, RunId, RunResult,
+    CONTROL_SOCKET, CodedError, ErrorBody, Outcome, Requester, RequesterShare, RunId, RunResult,
     SiteId,
 };
 
@@ -46,16 +46,19 @@ const RESERVE: &str = "reserve";
 pub(crate) const REMOVING: &str = ".removing-";
 
 /// Reason why a run directory cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum RunDirError {
     /// The state directory, which contains the run directory, cannot be used.
     #[error(transparent)]
+    #[code(transparent)]
     State(#[from] StateDirError),
     /// The maximum number of living runs of this site is reached.
     #[error(
         "{active} runs of this site are active, and the limit is {limit}; wait until one ends, or cancel one"
     )]
+    #[code(Busy)]
     Busy {
         /// Number of runs of the site that are alive.
         active: usize,
@@ -65,6 +68,10 @@ pub enum RunDirError {
     /// The requester of the run has as many living runs of this site as its share allows.
     #[error(
         "{who} has {active} active runs on this site, and the limit for one requester is {limit}; wait until {oldest} ends, or cancel one of them", who = subject(*requester)
+    )]
+    #[code(
+        Busy,
+        hint = "an administrator can raise \"Runs at once for one user\" in the settings of Codebox"
     )]
     ShareUsed {
         /// Who asked for the run.
@@ -79,12 +86,17 @@ pub enum RunDirError {
     /// Another process of this host executes, settles or removes the run, so the run cannot be
     /// started again now.
     #[error("another process of this host already works on the run {run_id}")]
+    #[code(ClusterConflict)]
     Alive {
         /// Id of the run.
         run_id: RunId,
     },
     /// A file or directory of the run, or the list of active runs, cannot be created or read.
     #[error("this process cannot {what} in the state directory")]
+    #[code(
+        StateDirInvalid,
+        hint = "check free space and permissions of the state directory"
+    )]
     Io {
         /// What was attempted, e.g. `lock the lease file of the run`.
         what: &'static str,
@@ -93,6 +105,7 @@ pub enum RunDirError {
     },
     /// The record of an earlier attempt at the run cannot be read, so the attempt stays.
     #[error("the earlier attempt at the run {run_id} cannot be replaced: {source}")]
+    #[code(StateDirInvalid)]
     Earlier {
         /// Id of the run.
         run_id: RunId,
@@ -102,40 +115,26 @@ pub enum RunDirError {
 }
 
 impl RunDirError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+    fn detail(&self, mut body: ErrorBody) -> ErrorBody {
         match self {
-            RunDirError::State(error) => error.body(),
-            RunDirError::Earlier { .. } => {
-                ErrorBody::new(ErrorCode::StateDirInvalid, self.to_string())
-            }
-            RunDirError::Busy { active, limit } => {
-                ErrorBody::new(ErrorCode::Busy, self.to_string())
-                    .with("active", *active)
-                    .with("limit", *limit)
-            }
-            RunDirError::ShareUsed {
+            Self::State(_) | Self::Earlier { .. } => body,
+            Self::Busy { active, limit } => body.with("active", *active).with("limit", *limit),
+            Self::ShareUsed {
                 requester,
                 active,
                 limit,
                 oldest,
-            } => ErrorBody::new(ErrorCode::Busy, self.to_string())
+            } => body
                 .with("requester", requester.to_string())
                 .with("active", *active)
                 .with("limit", *limit)
-                .with("oldest_run_id", oldest.as_str())
-                .hint("an administrator can raise \"Runs at once for one user\" in the settings of Codebox"),
-            RunDirError::Alive { run_id } => ErrorBody::new(
-                ErrorCode::ClusterConflict,
-                self.to_string(),
-            )
-            .hint(format!(
+                .with("oldest_run_id", oldest.as_str()),
+            Self::Alive { run_id } => body.hint(format!(
                 "wait until the run has ended; `wp-codebox runs get {run_id}` shows its state and result"
             )),
-            RunDirError::Io { source, .. } => {
-                ErrorBody::new(ErrorCode::StateDirInvalid, format!("{self}: {source}"))
-                    .hint("check free space and permissions of the state directory")
+            Self::Io { source, .. } => {
+                body.message = format!("{self}: {source}");
+                body
             }
         }
     }

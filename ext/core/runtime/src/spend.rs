@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use wp_codebox_artifacts::Durability;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Requester, RequesterShare, RunId, SiteId};
+use wp_codebox_contracts::{CodedError, ErrorBody, Requester, RequesterShare, RunId, SiteId};
 
 /// Directory below `sites/<site>/`.
 const DIRECTORY: &str = "spend";
@@ -29,15 +29,21 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 const DEFAULT_PART: u64 = 10;
 
 /// Reason why a run may not spend money on its model.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum SpendError {
     /// The state directory cannot be used.
     #[error(transparent)]
+    #[code(transparent)]
     State(#[from] StateDirError),
     /// A cap of this month is used up.
     #[error(
         "the model cost of {who} in {month} (UTC) has reached the cap: {used} of {cap} millionths of a dollar are used, or reserved by runs that have not ended"
+    )]
+    #[code(
+        BudgetExhausted,
+        hint = "wait for the end of a run or of the month, or ask an administrator to raise \"Model cost in a month\" in the settings of Codebox"
     )]
     Reached {
         /// Whose cap it is: the site, or the requester.
@@ -51,12 +57,20 @@ pub enum SpendError {
     },
     /// The record exists and cannot be used.
     #[error("{source}, so the cap cannot be checked and no run that needs a model may start")]
+    #[code(
+        StateDirInvalid,
+        hint = "restore the file in the directory `spend` of the site from a backup"
+    )]
     Record {
         /// Why the record cannot be used.
         source: DocumentError,
     },
     /// The record cannot be locked or written.
     #[error("the model cost of this month cannot be recorded: {source}")]
+    #[code(
+        StateDirInvalid,
+        hint = "check free space and permissions of the state directory"
+    )]
     Io {
         /// I/O error of the failed operation.
         #[from]
@@ -65,24 +79,14 @@ pub enum SpendError {
 }
 
 impl SpendError {
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let message = self.to_string();
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
-            Self::State(error) => error.body(),
-            Self::Reached {
-                who, used, cap, ..
-            } => ErrorBody::new(ErrorCode::BudgetExhausted, message)
+            Self::Reached { who, used, cap, .. } => body
                 .with("budget", json!("month"))
                 .with("of", *who)
                 .with("used_microusd", *used)
-                .with("cap_microusd", *cap)
-                .hint("wait for the end of a run or of the month, or ask an administrator to raise \"Model cost in a month\" in the settings of Codebox"),
-            Self::Record { .. } => ErrorBody::new(ErrorCode::StateDirInvalid, message)
-                .hint("restore the file in the directory `spend` of the site from a backup"),
-            Self::Io { .. } => ErrorBody::new(ErrorCode::StateDirInvalid, message)
-                .hint("check free space and permissions of the state directory"),
+                .with("cap_microusd", *cap),
+            Self::State(_) | Self::Record { .. } | Self::Io { .. } => body,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{StateVersionError, check_state_version, write_state_version};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_contracts::{CodedError, ErrorBody, SiteId};
 
 /// Disk space in bytes that a run reserves for its end. Most recovery bundles and the last events of
 /// a run need less.
@@ -27,8 +27,9 @@ pub struct Owner {
 
 /// Reason why a state directory cannot be used. Messages contain the path, because the operator
 /// of the host reads them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(StateDirInvalid, detail = Self::detail)]
 pub enum StateDirError {
     /// The directory cannot be opened, or is missing and cannot be created.
     #[error("the state directory {path} does not exist or cannot be opened")]
@@ -86,6 +87,7 @@ pub enum StateDirError {
     },
     /// A directory or file in the state directory cannot be created.
     #[error("this process cannot create {what} below the state directory {path}")]
+    #[code(hint = "check free space and that the file system is not mounted read-only")]
     Create {
         /// Path of the state directory.
         path: PathBuf,
@@ -97,33 +99,29 @@ pub enum StateDirError {
 }
 
 impl StateDirError {
-    /// Returns code and message of this error as the JSON body that callers receive. A hint says
-    /// how to fix the problem, if a fix is known.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
+    /// A hint says how to fix the problem, if a fix is known.
+    fn detail(&self, mut body: ErrorBody) -> ErrorBody {
+        if let Self::Missing { source, .. }
+        | Self::BecomeOwner { source, .. }
+        | Self::Create { source, .. } = self
+        {
+            body.message = format!("{self}: {source}");
+        }
         match self {
-            StateDirError::Missing { path, source } if hosted(path) => body(format!("{self}: {source}"))
+            Self::Missing { path, .. } if hosted(path) => body
                 .hint(format!("as root: wp-codebox users add {}", path.file_name().unwrap_or_default().display())),
             // The directory may exist and only be inaccessible for this user. So this hint does not
             // say how to create a directory, unlike the hint for other errors.
-            StateDirError::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => {
-                body(format!("{self}: {source}"))
-                    .hint("run this as the owner of the directory, or choose a directory of your own with --state or the PHP setting wp_codebox.state_dir")
-            }
-            StateDirError::Missing { path, source } => body(format!("{self}: {source}"))
+            Self::Missing { source, .. } if *source == rustix::io::Errno::ACCESS => body
+                .hint("run this as the owner of the directory, or choose a directory of your own with --state or the PHP setting wp_codebox.state_dir"),
+            Self::Missing { path, .. } => body
                 .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
-            StateDirError::OwnedByRoot { path } => body(self.to_string())
+            Self::OwnedByRoot { path } => body
                 .hint(format!("chown USER:GROUP {} (USER: not root; for a site, the user that PHP runs as)", path.display())),
-            StateDirError::Foreign { owner, .. } => body(self.to_string())
+            Self::Foreign { owner, .. } => body
                 .hint(format!("run this as uid {owner} or as root, or choose a directory of your own with --state or the PHP setting wp_codebox.state_dir")),
-            StateDirError::TooOpen { path, .. } => {
-                body(self.to_string()).hint(format!("chmod 0700 {}", path.display()))
-            }
-            StateDirError::Version { .. } => body(self.to_string()),
-            StateDirError::BecomeOwner { source, .. } => body(format!("{self}: {source}")),
-            StateDirError::Create { source, .. } => body(format!("{self}: {source}"))
-                .hint("check free space and that the file system is not mounted read-only"),
+            Self::TooOpen { path, .. } => body.hint(format!("chmod 0700 {}", path.display())),
+            Self::Version { .. } | Self::BecomeOwner { .. } | Self::Create { .. } => body,
         }
     }
 }
@@ -327,6 +325,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use wp_codebox_contracts::ErrorCode;
 
     fn owned_by_somebody(dir: &Path) {
         if rustix::process::geteuid().is_root() {

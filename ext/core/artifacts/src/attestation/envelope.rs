@@ -30,7 +30,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{BundleOrigin, ErrorCode, IsolationReport, Sha256Hex, schema_id};
+use wp_codebox_contracts::{BundleOrigin, CodedError, IsolationReport, Sha256Hex, schema_id};
 
 /// Path of the envelope in a bundle.
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
@@ -112,8 +112,9 @@ impl SignatureReport {
 }
 
 /// Reason why an envelope is rejected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(ArtifactVerificationFailed)]
 pub enum AttestationError {
     /// The bytes are not a DSSE envelope with one or two signatures.
     #[error(
@@ -151,20 +152,6 @@ pub enum AttestationError {
         /// Name of the member that differs.
         field: &'static str,
     },
-}
-
-impl AttestationError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Envelope { .. }
-            | Self::Signature
-            | Self::Statement { .. }
-            | Self::Subjects { .. }
-            | Self::Predicate { .. } => ErrorCode::ArtifactVerificationFailed,
-        }
-    }
 }
 
 /// Returns the bytes that a DSSE signature covers. They contain the type of the payload, so a

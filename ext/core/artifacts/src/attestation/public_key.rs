@@ -5,11 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// Reason why the host key cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(StateDirInvalid)]
 pub enum KeyError {
     /// The key file could not be opened, read or created.
     #[error(
@@ -42,6 +43,7 @@ pub enum KeyError {
     #[error(
         "this host has no signing key yet; WP Codebox makes it when it writes the first bundle or audit record"
     )]
+    #[code(ConfigInvalid)]
     Missing,
     /// A file of an earlier public key does not contain the key whose id is its name.
     #[error(
@@ -53,28 +55,8 @@ pub enum KeyError {
     },
     /// A public key is not 32 bytes in base64.
     #[error("a public key must be 32 bytes in base64, as `wp-codebox doctor` prints it")]
+    #[code(InputInvalid)]
     PublicMalformed,
-}
-
-impl KeyError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Io { .. }
-            | Self::Covered
-            | Self::Exposed
-            | Self::Damaged
-            | Self::RetiredDamaged { .. } => ErrorCode::StateDirInvalid,
-            Self::Missing => ErrorCode::ConfigInvalid,
-            Self::PublicMalformed => ErrorCode::InputInvalid,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Ed25519 public key that verifies a host's signatures.

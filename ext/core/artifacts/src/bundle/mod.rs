@@ -21,7 +21,7 @@ use crate::attestation::HostKey;
 use crate::canonical::CanonicalError;
 use serde_json::Value;
 use wp_codebox_contracts::{
-    BundleId, BundleOrigin, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex,
+    BundleId, BundleOrigin, ChangedFile, CodedError, ContentDigest, Sha256Hex,
 };
 
 pub use ends::{left_out, text_ends};
@@ -89,11 +89,13 @@ pub struct WrittenBundle {
 }
 
 /// Reason why a bundle could not be written. The writer removes partial files.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(BundleWriteFailed)]
 pub enum BundleError {
     /// The patch would contain a secret.
     #[error("{} contains a secret ({kind}); remove it and run again", place(path, *line))]
+    #[code(SecretInPatch)]
     Secret {
         /// Path of the changed file, starting with the guest path of its mount.
         path: String,
@@ -122,6 +124,7 @@ pub enum BundleError {
     #[error(
         "the patch has {bytes} bytes, but at most {limit} are allowed; let the agent change less, or exclude generated files"
     )]
+    #[code(CaptureLimit)]
     PatchTooLarge {
         /// Size of the patch in bytes.
         bytes: u64,
@@ -154,26 +157,5 @@ fn place(path: &str, line: u64) -> String {
     match line {
         0 => format!("the path {path:?}"),
         line => format!("{path:?} line {line}"),
-    }
-}
-
-impl BundleError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Secret { .. } => ErrorCode::SecretInPatch,
-            Self::PatchTooLarge { .. } => ErrorCode::CaptureLimit,
-            Self::NoSpace
-            | Self::Io { .. }
-            | Self::NotAscii
-            | Self::Exists
-            | Self::Canonical { .. } => ErrorCode::BundleWriteFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
     }
 }

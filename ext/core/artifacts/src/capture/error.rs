@@ -3,19 +3,20 @@
 use super::budget::{Exceeded, ListError};
 use crate::patch::shown_name;
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 pub(super) const BASELINE: &str = "baseline";
 pub(super) const RESULT: &str = "result";
 
 /// Reason why a capture failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum CaptureError {
     /// The guest's changes exceed a limit of bundles.
     #[error(
         "the change set has more than {limit} {what}; let the agent change less, or exclude generated directories in the mount"
     )]
+    #[code(CaptureLimit)]
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
@@ -27,6 +28,7 @@ pub enum CaptureError {
     #[error(
         "the changes could not be captured, because {path:?} in the mount's {side} (baseline: before the run, result: after it) cannot be read: {source}"
     )]
+    #[code(RunFailed)]
     Io {
         /// State of the mount to which the entry belongs: `baseline` (before the run) or `result`
         /// (after the run).
@@ -41,28 +43,13 @@ pub enum CaptureError {
     #[error(
         "the changes could not be captured, because {path:?} has the overlay attribute {feature:?}; run again and let no program in the sandbox set it"
     )]
+    #[code(RunFailed)]
     OverlayFeature {
         /// Path of the entry with the overlay attribute, relative to the mount.
         path: String,
         /// Name of the overlay attribute, e.g. `redirect`.
         feature: &'static str,
     },
-}
-
-impl CaptureError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Limit { .. } => ErrorCode::CaptureLimit,
-            Self::Io { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 impl From<Exceeded> for CaptureError {

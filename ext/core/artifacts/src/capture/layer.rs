@@ -14,32 +14,20 @@ use rustix::fs::{self, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Error when a layer could not be written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[error(
     "the entry {path:?} could not be written to the overlay layer: {source}; check free space of the state directory"
 )]
+#[code(RunFailed)]
 pub struct LayerError {
     /// Path of the entry that could not be written, relative to the layer.
     pub path: String,
     /// Error number of the system call that failed.
     #[source]
     pub source: rustix::io::Errno,
-}
-
-impl LayerError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        ErrorCode::RunFailed
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Writes captured changes as an overlay lower layer into an empty directory.

@@ -502,7 +502,7 @@ mod tests {
     use rustix::fs::{Mode, Timespec, Timestamps};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::Path;
-    use wp_codebox_contracts::ErrorCode;
+    use wp_codebox_contracts::{CodedError, ErrorCode};
 
     fn scan_with(path: &Path, threads: usize) -> Result<TreeScan, TreeError> {
         let root = Dir::open(path).unwrap();

@@ -11,14 +11,15 @@ use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why a tree could not be scanned or copied.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum TreeError {
     /// The tree exceeds a limit.
     #[error("the directory has more than {limit} {what}; mount a smaller directory")]
+    #[code(MountTooLarge)]
     Limit {
         /// Limited quantity, e.g. `entries`, `bytes in one file` or `directory levels`.
         what: &'static str,
@@ -29,6 +30,7 @@ pub enum TreeError {
     #[error(
         "the directory contains the mount point {path:?} of the host; mount that into the sandbox separately, or choose a directory without mount points"
     )]
+    #[code(MountUnreadable)]
     MountPoint {
         /// Path of the mount point, relative to the tree.
         path: String,
@@ -37,6 +39,7 @@ pub enum TreeError {
     #[error(
         "the directory contains the {kind} {path:?}; remove it or mount a directory without special files"
     )]
+    #[code(MountSpecialFile)]
     Special {
         /// Path of the special file, relative to the tree.
         path: String,
@@ -47,6 +50,7 @@ pub enum TreeError {
     #[error(
         "the directory's entry {path:?} could not be read: {source}; give the user that runs the sandbox read access"
     )]
+    #[code(MountUnreadable)]
     Unreadable {
         /// Path of the entry, relative to the tree.
         path: String,
@@ -58,6 +62,7 @@ pub enum TreeError {
     #[error(
         "the copy of {path:?} could not be written: {source}; check space and inodes of the state directory's file system"
     )]
+    #[code(SandboxStartFailed)]
     Write {
         /// Path of the entry, relative to the tree.
         path: String,
@@ -65,24 +70,6 @@ pub enum TreeError {
         #[source]
         source: rustix::io::Errno,
     },
-}
-
-impl TreeError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Limit { .. } => ErrorCode::MountTooLarge,
-            Self::Special { .. } => ErrorCode::MountSpecialFile,
-            Self::MountPoint { .. } | Self::Unreadable { .. } => ErrorCode::MountUnreadable,
-            Self::Write { .. } => ErrorCode::SandboxStartFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Which symbolic links of a tree are copied.
@@ -352,6 +339,7 @@ pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::path::Path;
+    use wp_codebox_contracts::ErrorCode;
 
     pub(in crate::capture) fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();

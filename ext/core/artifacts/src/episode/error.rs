@@ -1,11 +1,12 @@
 //! Error type of the episode builder.
 
 use super::TraceIssue;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::CodedError;
 
 /// Reason why a part of an episode was rejected. A rejection does not change the episode.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(InputInvalid)]
 pub enum EpisodeError {
     /// The episode has not been reset yet, so it has no runtime.
     #[error("the episode has no sandbox yet; reset the episode to start one")]
@@ -28,30 +29,18 @@ pub enum EpisodeError {
     #[error(
         "the episode's trace would be larger than {most} bytes; close the episode and begin another"
     )]
+    #[code(ArtifactTooLarge)]
     TooLarge {
         /// Maximum size of a trace in bytes.
         most: u64,
     },
     /// A part cannot be serialised as JSON.
     #[error("the {part} was not added to the episode, because it cannot be written as JSON")]
+    #[code(Internal)]
     Unwritable {
         /// Kind of the part that cannot be serialised, e.g. `step`.
         part: &'static str,
     },
-}
-
-impl EpisodeError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::NotReset | Self::Invalid { .. } | Self::SnapshotKnown { .. } => {
-                ErrorCode::InputInvalid
-            }
-            Self::TooLarge { .. } => ErrorCode::ArtifactTooLarge,
-            Self::Unwritable { .. } => ErrorCode::Internal,
-        }
-    }
 }
 
 /// Formats the first few issues for an error message.

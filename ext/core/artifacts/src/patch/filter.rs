@@ -7,11 +7,12 @@
 use super::parse::{Block, PatchError, parse_patch};
 use super::quote::unquote_name;
 use std::collections::HashMap;
-use wp_codebox_contracts::{ChangedFile, ErrorCode};
+use wp_codebox_contracts::{ChangedFile, CodedError};
 
 /// Reason why a patch could not be reduced.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(PatchUnfilterable)]
 pub enum FilterError {
     /// The bytes are not a patch.
     #[error(transparent)]
@@ -57,27 +58,13 @@ pub enum FilterError {
     #[error(
         "the approved path {path:?} is one side of a rename; approve the other side {other:?} as well, or neither"
     )]
+    #[code(ApprovedFilesInvalid)]
     HalfRename {
         /// The approved one of the two paths of the rename.
         path: String,
         /// The other path of the rename, as named in the patch.
         other: String,
     },
-}
-
-impl FilterError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Malformed(_)
-            | Self::BlockCount { .. }
-            | Self::Shape { .. }
-            | Self::Contents { .. }
-            | Self::SharedName { .. } => ErrorCode::PatchUnfilterable,
-            Self::HalfRename { .. } => ErrorCode::ApprovedFilesInvalid,
-        }
-    }
 }
 
 /// Member of an entry in `changed-files.json` that contains the file's name in a patch.

@@ -6,24 +6,17 @@
 
 use super::quote::unquote_name;
 use std::ops::Range;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::CodedError;
 
 /// Reason why bytes are not a patch in git's format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("the patch is malformed at line {line}: {reason}")]
+#[code(PatchUnfilterable)]
 pub struct PatchError {
     /// Number of the malformed line in the patch, counted from 1.
     pub line: usize,
     /// What is wrong with the malformed line.
     pub reason: &'static str,
-}
-
-impl PatchError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        ErrorCode::PatchUnfilterable
-    }
 }
 
 /// Change of one file: the section of a patch that starts with `diff --git`.

@@ -7,7 +7,7 @@ use crate::verify::Verification;
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 
 /// A path at which the target directory differs from the state before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -131,10 +131,8 @@ pub enum PreflightError {
     },
 }
 
-impl PreflightError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
+impl CodedError for PreflightError {
+    fn code(&self) -> ErrorCode {
         match self {
             Self::Invalid { .. } => ErrorCode::ArtifactVerificationFailed,
             Self::Changed => ErrorCode::ArtifactChanged,
@@ -152,11 +150,8 @@ impl PreflightError {
         }
     }
 
-    /// Returns code and message of this error as the JSON body that callers receive. The body's
-    /// `data` lists all violations, unknown paths or conflicts, of which the message names the
-    /// first.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+    /// `data` lists all violations, unknown paths or conflicts, of which the message names the first.
+    fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::Invalid { verification, .. } => {
@@ -178,5 +173,16 @@ impl PreflightError {
             | Self::NoDirectory { .. }
             | Self::Target { .. } => body,
         }
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl PreflightError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }

@@ -25,16 +25,17 @@ pub use verify::verify_layer;
 use crate::capture::{Exceeded, ListError};
 use crate::patch::shown_name;
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why a layer snapshot cannot be made or used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum LayerSnapshotError {
     /// The guest's files exceed a limit of snapshots.
     #[error(
         "the files that the sandbox changed have more than {limit} {what}, so no snapshot can be made; delete generated files in the sandbox"
     )]
+    #[code(CaptureLimit)]
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
@@ -44,6 +45,7 @@ pub enum LayerSnapshotError {
     },
     /// An entry could not be read.
     #[error("the snapshot could not read {path:?} in the sandbox: {source}")]
+    #[code(RunFailed)]
     Read {
         /// Path of the unreadable entry, relative to the overlay.
         path: String,
@@ -53,6 +55,10 @@ pub enum LayerSnapshotError {
     },
     /// An entry could not be written.
     #[error("the entry {path:?} could not be written to the snapshot: {source}")]
+    #[code(
+        StateDirInvalid,
+        hint = "check free space of the state directory; `wp-codebox gc` removes old snapshots"
+    )]
     Write {
         /// Path of the entry that could not be written, relative to the layer.
         path: String,
@@ -64,6 +70,7 @@ pub enum LayerSnapshotError {
     #[error(
         "no snapshot can be made, because {path:?} in the sandbox has the overlay attribute {feature:?}; create that entry again without it"
     )]
+    #[code(RunFailed)]
     OverlayFeature {
         /// Path of the entry with the overlay attribute, relative to the overlay.
         path: String,
@@ -74,47 +81,22 @@ pub enum LayerSnapshotError {
     #[error(
         "files of the sandbox changed while the snapshot copied them, so no snapshot was made; a program in the sandbox still writes"
     )]
+    #[code(
+        SandboxInUse,
+        hint = "wait until the sandbox's programs have ended, or stop them"
+    )]
     Moving,
     /// The files of a snapshot layer are not those in its list of entries.
     #[error(
         "the entry {path:?} differs from the snapshot layer's list of entries: {what}; make a new snapshot"
     )]
+    #[code(SnapshotInvalid)]
     Differs {
         /// Path of the differing entry, relative to the layer.
         path: String,
         /// How it differs from the list, e.g. in its content.
         what: &'static str,
     },
-}
-
-impl LayerSnapshotError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Limit { .. } => ErrorCode::CaptureLimit,
-            Self::Read { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
-            Self::Write { .. } => ErrorCode::StateDirInvalid,
-            Self::Moving => ErrorCode::SandboxInUse,
-            Self::Differs { .. } => ErrorCode::SnapshotInvalid,
-        }
-    }
-
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Write { .. } => body.hint(
-                "check free space of the state directory; `wp-codebox gc` removes old snapshots",
-            ),
-            Self::Moving => body.hint("wait until the sandbox's programs have ended, or stop them"),
-            Self::Limit { .. }
-            | Self::Read { .. }
-            | Self::OverlayFeature { .. }
-            | Self::Differs { .. } => body,
-        }
-    }
 }
 
 impl From<Exceeded> for LayerSnapshotError {

@@ -7,6 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use wp_codebox_contracts::ErrorCode;
 
 struct Fixture {
     temp: tempfile::TempDir,

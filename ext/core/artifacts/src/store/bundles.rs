@@ -15,20 +15,22 @@ use rustix::fs::{self, FileType, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunSummary, SiteId};
+use wp_codebox_contracts::{CodedError, RunId, RunSummary, SiteId};
 
 const DISCARDING_PREFIX: &str = ".discarding-";
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
 
 /// Reason why a bundle cannot be found or removed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The caller gave no bundle id or run id.
     #[error("the request names no bundle; give the id of a bundle or of its run")]
+    #[code(ArtifactIdMissing)]
     Missing,
     /// No bundle has this id, or an id that starts with it.
     #[error("no bundle matches {reference:?}; list the bundles to see their ids")]
+    #[code(ArtifactNotFound)]
     NotFound {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -37,6 +39,7 @@ pub enum StoreError {
     #[error(
         "the id {reference:?} matches {count} bundles; give the whole run id of one, for example {examples}"
     )]
+    #[code(ArtifactAmbiguous)]
     Ambiguous {
         /// The id or prefix that the caller gave.
         reference: String,
@@ -49,17 +52,20 @@ pub enum StoreError {
     #[error(
         "the entry {run_id} of the artifacts directory is a link or is on another file system, so it is not used as a bundle; remove the link or unmount the directory"
     )]
+    #[code(ArtifactOutsideRoot)]
     Outside {
         /// Run id of the bundle, which is also its directory name.
         run_id: RunId,
     },
     /// Files of a discarded bundle, or of an interrupted writer or discard, could not be removed.
     #[error(transparent)]
+    #[code(source)]
     Removal(#[from] RemovalError),
     /// A system call on the artifacts directory failed.
     #[error(
         "the artifacts directory could not be {step}: {source}; check owner and mode of the state directory"
     )]
+    #[code(StateDirInvalid)]
     Io {
         /// Failed operation: `opened`, `read` or `removed`.
         step: &'static str,
@@ -67,26 +73,6 @@ pub enum StoreError {
         #[source]
         source: Errno,
     },
-}
-
-impl StoreError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Missing => ErrorCode::ArtifactIdMissing,
-            Self::NotFound { .. } => ErrorCode::ArtifactNotFound,
-            Self::Ambiguous { .. } => ErrorCode::ArtifactAmbiguous,
-            Self::Outside { .. } => ErrorCode::ArtifactOutsideRoot,
-            Self::Removal(error) => error.code(),
-            Self::Io { .. } => ErrorCode::StateDirInvalid,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 const fn io(step: &'static str, source: Errno) -> StoreError {

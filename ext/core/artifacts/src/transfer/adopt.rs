@@ -20,7 +20,7 @@ use crate::json::Json;
 use crate::store::Store;
 use crate::verify::Verification;
 use serde_json::{Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, RunId, Sha256Hex};
 
 /// Reason why a bundle was not taken over. Partial files are removed.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use crate::patch::{apply_block, parse_patch};
 use crate::preflight::{MountPatch, Preflight};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
-use wp_codebox_contracts::{ChangeKind, ChangedFile, ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ChangeKind, ChangedFile, CodedError};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
@@ -22,51 +22,38 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 const LIST: &str = "codebox-deleted-files.txt";
 
 /// Reason why no zip archive of the approved files could be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum DownloadError {
     /// The bundle has no copy of a changed file, e.g. because the file is too large.
     #[error("the bundle has no complete copy of {path:?}; download the patch instead")]
+    #[code(ArtifactTooLarge)]
     NoCopy {
         /// Path of the file, as in `changed-files.json`.
         path: String,
     },
     /// A zip archive cannot have a file of this name.
     #[error("a zip archive cannot contain a file named {path:?}; download the patch instead")]
+    #[code(ArtifactExportFailed)]
     Name {
         /// Path of the file, as in `changed-files.json`.
         path: String,
     },
     /// The contents or the archive exceed the caller's limit.
     #[error("the download exceeds the limit of {most} bytes; choose fewer files")]
+    #[code(ArtifactTooLarge)]
     TooLarge {
         /// The exceeded limit in bytes.
         most: u64,
     },
     /// The archive could not be written.
     #[error("the archive could not be written: {source}")]
+    #[code(ArtifactExportFailed)]
     Write {
         /// Error of the archive writer.
         #[from]
         source: zip::result::ZipError,
     },
-}
-
-impl DownloadError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::NoCopy { .. } | Self::TooLarge { .. } => ErrorCode::ArtifactTooLarge,
-            Self::Name { .. } | Self::Write { .. } => ErrorCode::ArtifactExportFailed,
-        }
-    }
-
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 impl Preflight {

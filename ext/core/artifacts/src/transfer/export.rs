@@ -8,18 +8,20 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, Sha256Hex};
 
 use super::members::MAX_TOTAL;
 
 /// Reason why a bundle could not be exported.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum ArchiveError {
     /// The bundle does not verify, so an import would refuse the archive.
     #[error(
         "the bundle is not valid (the first violation: {first}), so no host would import it; run the task again"
     )]
+    #[code(ArtifactVerificationFailed)]
     Invalid {
         /// Path and description of the first violation.
         first: String,
@@ -30,6 +32,7 @@ pub enum ArchiveError {
     #[error(
         "the bundle's file {member} changed while the archive was written; export the bundle again"
     )]
+    #[code(ArtifactChanged)]
     Changed {
         /// Path of the changed file in the bundle.
         member: String,
@@ -38,6 +41,7 @@ pub enum ArchiveError {
     #[error(
         "the archive or a file in it exceeds the limit of {most} bytes; if the request set this limit, export to a file instead"
     )]
+    #[code(ArtifactTooLarge)]
     TooLarge {
         /// The exceeded limit in bytes.
         most: u64,
@@ -46,6 +50,7 @@ pub enum ArchiveError {
     #[error(
         "the export could not read the bundle or write the archive: {source}; check permissions of both and free space for the archive"
     )]
+    #[code(ArtifactExportFailed)]
     Write {
         /// I/O error of the failed write or read.
         #[source]
@@ -54,25 +59,12 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Invalid { .. } => ErrorCode::ArtifactVerificationFailed,
-            Self::Changed { .. } => ErrorCode::ArtifactChanged,
-            Self::TooLarge { .. } => ErrorCode::ArtifactTooLarge,
-            Self::Write { .. } => ErrorCode::ArtifactExportFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Invalid { verification, .. } => {
                 body.with("violations", json!(verification.violations))
             }
-            Self::Changed { .. } | Self::TooLarge { .. } | Self::Write { .. } => body,
+            _ => body,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, RunId, Sha256Hex};
 
 /// What an import does if a different bundle of the same run is stored already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,13 +63,15 @@ pub struct Imported {
 }
 
 /// Reason why a bundle was not stored. The import removes partial files.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum ImportError {
     /// The bundle violates rules of its format, e.g. a hash does not match.
     #[error(
         "the bundle is not valid (the first violation: {first}), so it was not stored; get it again from its source"
     )]
+    #[code(ArtifactImportSourceInvalid)]
     Invalid {
         /// Path and description of the first violation.
         first: String,
@@ -80,6 +82,7 @@ pub enum ImportError {
     #[error(
         "the bundle has the id {found}, but the caller expects {expected}; import the bundle with that id"
     )]
+    #[code(ArtifactImportIdMismatch)]
     OtherId {
         /// Bundle id that the caller requires.
         expected: String,
@@ -90,6 +93,7 @@ pub enum ImportError {
     #[error(
         "the bundle has the content digest {found}, but the caller expects {expected}; import the bundle with that digest"
     )]
+    #[code(ArtifactImportDigestMismatch)]
     OtherDigest {
         /// Content digest that the caller requires.
         expected: String,
@@ -100,12 +104,14 @@ pub enum ImportError {
     #[error(
         "a different bundle of the run {run_id} is stored; discard that bundle, or import with the option to replace it"
     )]
+    #[code(ArtifactImportConflict)]
     Occupied {
         /// Run id of the stored bundle.
         run_id: RunId,
     },
     /// A file of the bundle could not be written.
     #[error("the imported bundle could not be stored: {source}")]
+    #[code(ArtifactImportCopyFailed)]
     Store {
         /// Which file could not be written, and why.
         #[source]
@@ -114,29 +120,12 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Invalid { .. } => ErrorCode::ArtifactImportSourceInvalid,
-            Self::OtherId { .. } => ErrorCode::ArtifactImportIdMismatch,
-            Self::OtherDigest { .. } => ErrorCode::ArtifactImportDigestMismatch,
-            Self::Occupied { .. } => ErrorCode::ArtifactImportConflict,
-            Self::Store { .. } => ErrorCode::ArtifactImportCopyFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Invalid { verification, .. } => {
                 body.with("violations", json!(verification.violations))
             }
-            Self::OtherId { .. }
-            | Self::OtherDigest { .. }
-            | Self::Occupied { .. }
-            | Self::Store { .. } => body,
+            _ => body,
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use wp_codebox_contracts::{ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// Maximum size of a bundle to import in bytes.
 pub(crate) const MAX_TOTAL: u64 = 256 * 1024 * 1024;
@@ -27,8 +27,9 @@ const MAX_LEVELS: usize = 256;
 
 /// Reason why an archive or directory cannot be imported. Callers print the message after
 /// `the source cannot be imported: `.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(ArtifactImportSourceInvalid)]
 pub enum MembersError {
     /// The archive, the directory or a file in it cannot be read.
     #[error("the import cannot read {what}: {source}")]
@@ -65,6 +66,7 @@ pub enum MembersError {
     #[error(
         "the bundle has more than {MAX_MEMBERS} files or {MAX_TOTAL} bytes, which no bundle may have"
     )]
+    #[code(ArtifactTooLarge)]
     TooLarge,
     /// The bundle has no `manifest.json`.
     #[error(
@@ -75,26 +77,11 @@ pub enum MembersError {
     #[error(
         "the import cannot write the bundle's contents to a temporary file: {source}; check free space for temporary files"
     )]
+    #[code(ArtifactImportCopyFailed)]
     Temporary {
         /// I/O error of the failed write.
         source: std::io::Error,
     },
-}
-
-impl MembersError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::TooLarge => ErrorCode::ArtifactTooLarge,
-            Self::Unreadable { .. }
-            | Self::Special { .. }
-            | Self::Name { .. }
-            | Self::Twice { .. }
-            | Self::NoManifest => ErrorCode::ArtifactImportSourceInvalid,
-            Self::Temporary { .. } => ErrorCode::ArtifactImportCopyFailed,
-        }
-    }
 }
 
 /// The files of a bundle to import: names, and a temporary file with their contents.

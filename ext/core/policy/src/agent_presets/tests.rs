@@ -1,6 +1,7 @@
 use super::*;
 use crate::Redactor;
 use serde_json::json;
+use wp_codebox_contracts::ErrorCode;
 
 fn model(api: &str, name: &str) -> ModelEndpoint {
     serde_json::from_value(json!({

@@ -7,20 +7,23 @@ use super::format::Format;
 use super::model::{AcceptedArg, CommandDescriptor, Handler};
 use super::target::{line_words, target_call};
 use std::collections::BTreeSet;
-use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
+use wp_codebox_contracts::{CodedError, CommandCall, ErrorBody, RuntimePolicy};
 
 /// Why the call of a command is refused before the command is executed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum CommandError {
     /// The registry has no command with this id.
     #[error("there is no command {command:?}; `wp-codebox commands` lists all commands")]
+    #[code(CommandUnknown)]
     Unknown {
         /// Command id of the call.
         command: String,
     },
     /// The registry lists the command, but this backend does not support it.
     #[error("the command {command} is not supported: {reason}")]
+    #[code(CommandUnsupported)]
     Unsupported {
         /// Command id of the call.
         command: String,
@@ -31,12 +34,14 @@ pub enum CommandError {
     #[error(
         "the command {command} runs the agent of a recipe and can only be a step of its workflow; use `wp-codebox recipe-run`, or `wp-codebox run --goal` for an agent without other steps"
     )]
+    #[code(CommandUnsupported)]
     StepOnly {
         /// Command id of the call.
         command: String,
     },
     /// The policy does not list the command.
     #[error("the policy does not allow the command {command:?}; to allow it, add it to the policy's commands (now: {})", list(.allowed))]
+    #[code(CommandDisallowed)]
     Disallowed {
         /// Command id of the call.
         command: String,
@@ -48,6 +53,7 @@ pub enum CommandError {
         "the policy allows the command {command:?}, but not these commands that it requires: {}; add them to the policy's commands",
         list(.missing)
     )]
+    #[code(CommandDisallowed)]
     Incomplete {
         /// Command id of the call.
         command: String,
@@ -59,6 +65,7 @@ pub enum CommandError {
     /// An argument of the call is unknown, repeated, missing, malformed or not of the form
     /// `name=value`.
     #[error("the arguments of the command {command} are not valid: {reason}")]
+    #[code(InputInvalid)]
     Argument {
         /// Command id of the call.
         command: String,
@@ -76,31 +83,23 @@ fn list(items: &[String]) -> String {
 }
 
 impl CommandError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = |code| ErrorBody::new(code, self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
-            CommandError::Unknown { command } => {
-                body(ErrorCode::CommandUnknown).with("command", command.clone())
-            }
-            CommandError::Unsupported { command, .. } | CommandError::StepOnly { command } => {
-                body(ErrorCode::CommandUnsupported).with("command", command.clone())
-            }
-            CommandError::Disallowed { command, allowed } => body(ErrorCode::CommandDisallowed)
+            Self::Unknown { command }
+            | Self::Unsupported { command, .. }
+            | Self::StepOnly { command }
+            | Self::Argument { command, .. } => body.with("command", command.clone()),
+            Self::Disallowed { command, allowed } => body
                 .with("command", command.clone())
                 .with("allowedCommands", allowed.clone()),
-            CommandError::Incomplete {
+            Self::Incomplete {
                 command,
                 missing,
                 allowed,
-            } => body(ErrorCode::CommandDisallowed)
+            } => body
                 .with("command", command.clone())
                 .with("missingCommands", missing.clone())
                 .with("allowedCommands", allowed.clone()),
-            CommandError::Argument { command, .. } => {
-                body(ErrorCode::InputInvalid).with("command", command.clone())
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::defaults;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::{CommandCall, ErrorCode};
+use wp_codebox_contracts::{CodedError, CommandCall, ErrorCode};
 
 fn call(command: &str, args: &[&str]) -> CommandCall {
     CommandCall {

@@ -12,7 +12,7 @@ pub use base::{AddressRefusal, BaseUrlError, ModelBase, Reach};
 
 use crate::check_env_name;
 use wp_codebox_contracts::{
-    AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelPrices, PolicyIssue,
+    AgentBudget, CodedError, ErrorBody, ModelAgent, ModelEndpoint, ModelPrices, PolicyIssue,
 };
 
 /// Maximum length of a model or provider name in characters.
@@ -33,22 +33,26 @@ const MAX_COST: u64 = 10_000_000_000;
 const MAX_PRICE: u64 = 100_000_000_000;
 
 /// Why a model or its budget is refused. Every issue is listed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum ModelError {
     /// The run has the built-in agent loop but no model.
     #[error(
         "the built-in agent has no model: name a model and its base URL, or give an agent program"
     )]
+    #[code(ModelMissing)]
     Missing,
     /// The model of the run is invalid.
     #[error("the settings of the run's model are not valid; correct these fields: {}", join(.issues))]
+    #[code(ModelInvalid)]
     Model {
         /// Every issue of the model.
         issues: Vec<PolicyIssue>,
     },
     /// The budget of the built-in agent loop is invalid.
     #[error("the budget of the built-in agent is not valid; correct these fields: {}", join(.issues))]
+    #[code(BudgetInvalid)]
     Budget {
         /// Every issue of the budget.
         issues: Vec<PolicyIssue>,
@@ -57,6 +61,7 @@ pub enum ModelError {
     #[error(
         "the host's instructions to the model may have at most 64 KiB and no NUL byte; shorten or correct them"
     )]
+    #[code(InputInvalid)]
     Instructions,
 }
 
@@ -66,20 +71,13 @@ fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl ModelError {
-    /// Returns the error with its stable code, for callers in other processes; `data.issues` lists
-    /// every issue.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let (code, issues) = match self {
-            Self::Missing => (ErrorCode::ModelMissing, None),
-            Self::Model { issues } => (ErrorCode::ModelInvalid, Some(issues)),
-            Self::Budget { issues } => (ErrorCode::BudgetInvalid, Some(issues)),
-            Self::Instructions => (ErrorCode::InputInvalid, None),
-        };
-        let body = ErrorBody::new(code, self.to_string());
-        match issues {
-            Some(issues) => body.with("issues", serde_json::to_value(issues).unwrap_or_default()),
-            None => body,
+    /// `data.issues` lists every issue.
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        match self {
+            Self::Model { issues } | Self::Budget { issues } => {
+                body.with("issues", serde_json::to_value(issues).unwrap_or_default())
+            }
+            Self::Missing | Self::Instructions => body,
         }
     }
 }

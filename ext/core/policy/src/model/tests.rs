@@ -1,6 +1,6 @@
 use super::*;
 use crate::network::Forbidden;
-use wp_codebox_contracts::ModelApi;
+use wp_codebox_contracts::{ErrorCode, ModelApi};
 
 fn model(base_url: &str) -> ModelEndpoint {
     ModelEndpoint {

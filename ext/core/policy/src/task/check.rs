@@ -8,7 +8,7 @@ use crate::{
     check_mounts, check_preset_name, check_runtime_task, check_secrets, check_services,
     check_staged_target, command_words, defaults,
 };
-use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
+use wp_codebox_contracts::{Agent, CodedError, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
 /// Maximum length of a goal in bytes. Larger data for the agent belongs in staged files.
 const MAX_GOAL: usize = 64 * 1024;
@@ -63,7 +63,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
         Ok(targets) => {
             let apart = apart_from_components(&request.mounts, &targets, &request.components);
             let checked = check_components(&request.components, &apart, &policy);
-            note(checked.map(|_| ()).map_err(|e| e.body()));
+            note(checked.map(|_| ()).map_err(ErrorBody::from));
         }
         Err(e) => note(Err(e.body())),
     }
@@ -71,7 +71,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
         note(
             check_staged_target(&file.target)
                 .map(|_| ())
-                .map_err(|e| e.body()),
+                .map_err(ErrorBody::from),
         );
     }
     // Without a policy a run gets the default policy with exactly the commands that it calls.
@@ -79,7 +79,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
     let own = defaults(calls.flat_map(call_commands).collect());
     for call in &request.commands {
         let asserted = assert_command(request.policy.as_ref().unwrap_or(&own), call);
-        note(asserted.map(|_| ()).map_err(|e| e.body()));
+        note(asserted.map(|_| ()).map_err(ErrorBody::from));
     }
     let steps = request.workflow.iter().flat_map(|w| &w.steps);
     for call in request.commands.iter().chain(steps.map(|step| &step.call)) {
@@ -97,10 +97,10 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
         model: request.model.as_ref(),
     };
     let checked = check_secrets(&request.secrets, secret_use, taken.map(String::as_str));
-    note(checked.map_err(|e| e.body()));
+    note(checked.map_err(ErrorBody::from));
     let names = request.secrets.iter().map(|secret| secret.env.as_str());
     let checked = check_agent_bundles(&request.agent_bundles, &names.collect());
-    note(checked.map_err(|e| e.body()));
+    note(checked.map_err(ErrorBody::from));
     for issue in check_services(&request.services) {
         let field = format!("services{}", issue.place);
         let message = format!("{field}: {}", issue.message);
@@ -183,12 +183,12 @@ fn model(request: &RunRequest) -> Result<(), ErrorBody> {
         (_, Some(model)) => check_model(model),
         (_, None) => return Ok(()),
     };
-    checked.map(|_| ()).map_err(|e| e.body())
+    checked.map(|_| ()).map_err(ErrorBody::from)
 }
 
 fn agent(request: &RunRequest, issues: &mut Issues) {
     let found = match &request.agent {
-        Some(Agent::Preset(preset)) => check_preset_name(&preset.name).map_err(|e| e.body()),
+        Some(Agent::Preset(preset)) => check_preset_name(&preset.name).map_err(ErrorBody::from),
         Some(Agent::Ability(task)) => check_runtime_task(task).map_err(|e| {
             let field = match e {
                 ComponentError::Document { .. } => "resolved_agent.input",

@@ -6,7 +6,8 @@ use super::normalise::normalise_task;
 use crate::{check_env_name, defaults, parse, parse_tool_policy};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec,
+    CodedError, ErrorBody, ErrorCode, Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskField,
+    TaskSpec,
 };
 
 /// Maximum number of rows in a list of objects or command lines.
@@ -166,7 +167,7 @@ impl Reader {
             }
             (Shape::Git, Value::String(word)) => return self.git(at, codes.own, word),
             (Shape::Policy, _) => {
-                let parsed = parse(&value).map_err(|e| e.body());
+                let parsed = parse(&value).map_err(ErrorBody::from);
                 return self.parsed(parsed.map(|policy| json!(policy)));
             }
             (Shape::ToolPolicy, _) => {

@@ -23,20 +23,23 @@ pub use set::{HostTools, OfferedTool, ToolKind, ToolSet};
 pub use wasi::check_wasi_tools;
 
 use crate::runtime_policy::join;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
+use wp_codebox_contracts::{CodedError, ErrorBody, PolicyIssue};
 
 /// Why the tools of a run cannot be determined.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum ToolPolicyError {
     /// The tool policy, or the list of the parent's tools, is malformed.
     #[error("the tool policy, or the list \"parent_tools\", is not valid; correct these fields: {}", join(.issues))]
+    #[code(SandboxToolPolicyInvalid)]
     Invalid {
         /// Every issue of the tool policy and of the list of the parent's tools.
         issues: Vec<PolicyIssue>,
     },
     /// The list of allowed tools names a tool that does not exist.
     #[error("the list of allowed tools names unknown tools: {}; it may name {}", quoted(.unknown), .known.join(", "))]
+    #[code(InputInvalid)]
     Unknown {
         /// Unknown names in the list.
         unknown: Vec<String>,
@@ -45,6 +48,7 @@ pub enum ToolPolicyError {
     },
     /// The list of allowed tools names tools that this run may not have.
     #[error("the list of allowed tools names tools that this run may not have: {}; choose among {}", refusals(.refused), .offered.join(", "))]
+    #[code(ToolNotAllowed)]
     NotAllowed {
         /// The refused tools, each with its reason.
         refused: Vec<ToolRefusal>,
@@ -70,24 +74,17 @@ fn refusals(refused: &[ToolRefusal]) -> String {
 }
 
 impl ToolPolicyError {
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Invalid { issues } => {
-                ErrorBody::new(ErrorCode::SandboxToolPolicyInvalid, self.to_string())
-                    .with("issues", serde_json::to_value(issues).unwrap_or_default())
+                body.with("issues", serde_json::to_value(issues).unwrap_or_default())
             }
-            Self::Unknown { unknown, known } => {
-                ErrorBody::new(ErrorCode::InputInvalid, self.to_string())
-                    .with("unknownTools", unknown.clone())
-                    .with("tools", known.clone())
-            }
-            Self::NotAllowed { refused, offered } => {
-                ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
-                    .with("refused", serde_json::to_value(refused).unwrap_or_default())
-                    .with("tools", offered.clone())
-            }
+            Self::Unknown { unknown, known } => body
+                .with("unknownTools", unknown.clone())
+                .with("tools", known.clone()),
+            Self::NotAllowed { refused, offered } => body
+                .with("refused", serde_json::to_value(refused).unwrap_or_default())
+                .with("tools", offered.clone()),
         }
     }
 }

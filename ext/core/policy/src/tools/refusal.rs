@@ -4,7 +4,7 @@ use super::registry::{ToolAccess, ToolDescriptor, ToolNeed, builtin_tool};
 use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, RuntimePolicy, SandboxToolPolicy,
+    CodedError, ErrorBody, FilesystemPolicy, ParentTool, RuntimePolicy, SandboxToolPolicy,
     ToolLocation, ToolRule, ToolScope, ToolVisibility, WasiTool, string_enum,
 };
 
@@ -26,8 +26,9 @@ string_enum! {
 }
 
 /// A tool that the agent does not have, and the reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error, CodedError)]
 #[error("tool {tool:?} is not allowed in this run ({}): {detail}", .reason.as_str())]
+#[code(ToolNotAllowed, detail = Self::detail)]
 pub struct ToolRefusal {
     /// Name of the tool in the call, or in the list of allowed tools.
     pub tool: String,
@@ -46,11 +47,8 @@ impl ToolRefusal {
         }
     }
 
-    /// Returns the error with its stable code, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
-            .with("tool", self.tool.clone())
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        body.with("tool", self.tool.clone())
             .with("reason", self.reason.as_str())
     }
 }

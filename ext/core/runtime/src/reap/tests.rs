@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
-use wp_codebox_contracts::{RunFacts, RunStatus, TaskTexts};
+use wp_codebox_contracts::{CodedError, RunFacts, RunStatus, TaskTexts};
 
 struct World {
     _temp: tempfile::TempDir,

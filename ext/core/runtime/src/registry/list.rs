@@ -4,7 +4,9 @@ use super::{FoundRun, RegistryError, entry_of, known, marked, runs};
 use crate::run_record::RecordHead;
 use crate::{RunRecord, StateDir};
 use std::path::Path;
-use wp_codebox_contracts::{ErrorBody, RunId, RunRegistryEntry, RunStatus, RunView, SiteId};
+use wp_codebox_contracts::{
+    CodedError, ErrorBody, RunId, RunRegistryEntry, RunStatus, RunView, SiteId,
+};
 
 /// Which runs a list contains, by their status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_contracts::{
-    CONTROL_SOCKET, CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunFacts,
-    RunMode, RunState, SummaryCode, TaskTexts,
+    CONTROL_SOCKET, CancellationNote, ErrorCode, EventType, LifecycleCleanupStatus, Outcome,
+    RunFacts, RunMode, RunState, SummaryCode, TaskTexts,
 };
 
 struct World {

@@ -2,7 +2,7 @@ use super::*;
 use crate::markers::NEW_MARKER;
 use crate::reap::reap_dead;
 use std::os::unix::fs::PermissionsExt;
-use wp_codebox_contracts::{Outcome, RunId, SpendCaps};
+use wp_codebox_contracts::{ErrorCode, Outcome, RunId, SpendCaps};
 
 fn state(temp: &Path) -> StateDir {
     let path = temp.join("state");

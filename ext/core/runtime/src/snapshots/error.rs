@@ -1,17 +1,22 @@
 //! Error type of snapshots.
 
 use wp_codebox_artifacts::LayerSnapshotError;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why a snapshot cannot be created, found or used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// A layer could not be copied, or its files are not those in its list.
     #[error(transparent)]
+    #[code(transparent)]
     Layer(#[from] LayerSnapshotError),
     /// A file of the snapshot cannot be created or read.
     #[error("this process cannot {what}: {source}")]
+    #[code(
+        StateDirInvalid,
+        hint = "check free space of the state directory; `wp-codebox gc` removes old snapshots"
+    )]
     Io {
         /// What was attempted, e.g. `open the snapshot`.
         what: &'static str,
@@ -23,12 +28,14 @@ pub enum SnapshotError {
     #[error(
         "the name or id {reference:?} does not match exactly one snapshot; `wp-codebox sandbox snapshots` lists all"
     )]
+    #[code(SnapshotNotFound)]
     NotFound {
         /// The name, id or prefix that the caller gave.
         reference: String,
     },
     /// The document or a file of the snapshot is invalid or does not have the stated digest.
     #[error("the snapshot {id} cannot be used: {why}; use another snapshot")]
+    #[code(SnapshotInvalid)]
     Invalid {
         /// Id of the snapshot that cannot be used.
         id: String,
@@ -39,6 +46,7 @@ pub enum SnapshotError {
     #[error(
         "the snapshot {id} has the format {schema:?}, which this program does not know; use the newer wp-codebox that made it"
     )]
+    #[code(SnapshotInvalid)]
     Newer {
         /// Id of the snapshot.
         id: String,
@@ -50,48 +58,18 @@ pub enum SnapshotError {
     #[error(
         "another process has locked the snapshot {id}, to use it in a sandbox or to remove it; try again later"
     )]
+    #[code(SandboxInUse)]
     InUse {
         /// Id of the locked snapshot.
         id: String,
     },
     /// The metadata of the snapshot exceed the limits of canonical JSON.
     #[error("the snapshot's metadata exceed a limit of canonical JSON: {why}; give less metadata")]
+    #[code(InputInvalid)]
     Metadata {
         /// Which limit of canonical JSON the metadata exceed.
         why: String,
     },
-}
-
-impl SnapshotError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Layer(error) => error.code(),
-            Self::Io { .. } => ErrorCode::StateDirInvalid,
-            Self::NotFound { .. } => ErrorCode::SnapshotNotFound,
-            Self::Invalid { .. } | Self::Newer { .. } => ErrorCode::SnapshotInvalid,
-            Self::InUse { .. } => ErrorCode::SandboxInUse,
-            Self::Metadata { .. } => ErrorCode::InputInvalid,
-        }
-    }
-
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Layer(error) => error.body(),
-            Self::Io { .. } => body.hint(
-                "check free space of the state directory; `wp-codebox gc` removes old snapshots",
-            ),
-            Self::NotFound { .. }
-            | Self::Invalid { .. }
-            | Self::Newer { .. }
-            | Self::InUse { .. }
-            | Self::Metadata { .. } => body,
-        }
-    }
 }
 
 pub(super) fn io(what: &'static str) -> impl Fn(std::io::Error) -> SnapshotError {

@@ -4,7 +4,7 @@ use rustix::fd::AsFd;
 use serde_json::Map;
 use std::os::unix::fs::symlink;
 use wp_codebox_artifacts::{Durability, sha256};
-use wp_codebox_contracts::{ErrorCode, SnapshotTemplate};
+use wp_codebox_contracts::{CodedError, ErrorCode, SnapshotTemplate};
 
 struct Place {
     temp: tempfile::TempDir,

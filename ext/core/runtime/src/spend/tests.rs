@@ -2,7 +2,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use wp_codebox_contracts::SpendCaps;
+use wp_codebox_contracts::{ErrorCode, SpendCaps};
 
 fn state(temp: &Path) -> StateDir {
     let path = temp.join("state");

@@ -6,23 +6,25 @@ use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Gid, Mode, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Name of a new file until it replaces the old one, and of the old one until it is compared. The
 /// lock excludes a second merge that uses the same name.
 const TEMPORARY: &[u8] = b".wp-codebox-merge";
 
 /// Reason why changes were not merged, or not all of them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum MergeError {
     /// Another merge, apply or undo holds the lock of the directory. Nothing was merged.
     #[error("another merge, apply or undo works on the directory; wait until it has ended")]
+    #[code(Busy)]
     Busy,
     /// The directory changed while the tool worked. Nothing was merged.
     #[error(
         "other programs changed {count} paths of the directory while the tool worked, the first is {path:?}; nothing was merged"
     )]
+    #[code(ApplyConflict)]
     Conflict {
         /// First path that differs.
         path: String,
@@ -34,6 +36,7 @@ pub enum MergeError {
     #[error(
         "another program changed {path:?} during the merge, and that program's version stays; other paths may be merged already"
     )]
+    #[code(ApplyConflict)]
     Changed {
         /// Path, relative to the directory.
         path: String,
@@ -42,6 +45,7 @@ pub enum MergeError {
     #[error(
         "the change of {path:?} could not be merged: {source}; other paths may be merged already"
     )]
+    #[code(ApplyFailed)]
     Write {
         /// Path, relative to the directory.
         path: String,
@@ -49,23 +53,6 @@ pub enum MergeError {
         #[source]
         source: rustix::io::Errno,
     },
-}
-
-impl MergeError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Busy => ErrorCode::Busy,
-            Self::Conflict { .. } | Self::Changed { .. } => ErrorCode::ApplyConflict,
-            Self::Write { .. } => ErrorCode::ApplyFailed,
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Why one path was not merged.

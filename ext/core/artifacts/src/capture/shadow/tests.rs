@@ -3,6 +3,7 @@ use crate::capture::{Change, Node};
 use rustix::fs::{self, FileType, FlockOperation, Mode};
 use std::fs::{self as files, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use wp_codebox_contracts::CodedError;
 
 struct Place {
     place: tempfile::TempDir,

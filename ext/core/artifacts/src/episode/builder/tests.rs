@@ -5,7 +5,8 @@ use super::*;
 use crate::episode::validate_episode_trace;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    BundleId, EpisodeExecution, ObservationType, RuntimeEnvironment, RuntimeInfo, SnapshotSemantics,
+    BundleId, CodedError, EpisodeExecution, ObservationType, RuntimeEnvironment, RuntimeInfo,
+    SnapshotSemantics,
 };
 
 const TIME: &str = "2026-01-01T00:00:00.000Z";

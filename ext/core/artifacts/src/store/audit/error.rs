@@ -3,14 +3,15 @@
 use crate::attestation::KeyError;
 use crate::canonical::CanonicalError;
 use rustix::io::Errno;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Maximum length of one record in the log, in bytes.
 pub(super) const MAX_LINE: usize = 1024 * 1024;
 
 /// Reason why an operation on the audit log failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(AuditFailed)]
 pub enum AuditError {
     /// The log could not be opened, locked, read or written.
     #[error(
@@ -36,25 +37,8 @@ pub enum AuditError {
     Canonical(#[from] CanonicalError),
     /// The host key that signs the anchor cannot be used.
     #[error(transparent)]
+    #[code(source)]
     Key(#[from] KeyError),
-}
-
-impl AuditError {
-    /// Returns the machine-readable code of this error, which later versions keep.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Io { .. } | Self::Damaged | Self::TooLarge | Self::Canonical(_) => {
-                ErrorCode::AuditFailed
-            }
-            Self::Key(error) => error.code(),
-        }
-    }
-    /// Returns code and message of this error as the JSON body that callers receive.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 pub(super) const fn io(step: &'static str, source: Errno) -> AuditError {

@@ -1,7 +1,9 @@
 use super::*;
 use crate::defaults;
 use serde_json::Map;
-use wp_codebox_contracts::{ErrorCode, FilesystemPolicy, ToolLocation, ToolScope, ToolVisibility};
+use wp_codebox_contracts::{
+    CodedError, ErrorCode, FilesystemPolicy, ToolLocation, ToolScope, ToolVisibility,
+};
 
 fn runtime() -> RuntimePolicy {
     let all = ["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"];
