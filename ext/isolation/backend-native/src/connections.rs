@@ -12,6 +12,7 @@ use crate::tickets::{CONNECT_TIMEOUT, ConnectError, Tickets};
 use rustix::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 use wp_codebox_runtime::Connector;
 
 impl Guest {
@@ -71,7 +72,7 @@ impl Connector for DetachedConnector {
             return answer(Err(ConnectError::Gone.body()));
         };
         let answer = Box::new(|made: Result<OwnedFd, ConnectError>| {
-            answer(made.map_err(|error| error.body()));
+            answer(made.map_err(ErrorBody::from));
         });
         // Do not wait for space in the socket buffer: the calling thread serves other connections
         // as well.

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecRequest};
+use wp_codebox_contracts::{CodedError, ErrorCode, ExecRequest};
 
 /// Maximum number of programs started with [`crate::Guest::launch_program`] that run at the same
 /// time in one guest.
@@ -129,10 +129,8 @@ fn not_started(program: &str, step: &str, errno: i32) -> String {
     )
 }
 
-impl ExecError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
+impl CodedError for ExecError {
+    fn code(&self) -> ErrorCode {
         match self {
             Self::TooLarge => ErrorCode::InputInvalid,
             Self::Busy => ErrorCode::Busy,
@@ -145,9 +143,15 @@ impl ExecError {
             Self::Gone | Self::NotStarted { .. } | Self::Host { .. } => ErrorCode::RunFailed,
         }
     }
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl ExecError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
     pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
+        CodedError::body(self)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
+    CodedError, ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
 };
 
 /// Reason why a guest did not start.
@@ -125,25 +125,6 @@ impl LaunchError {
         }
     }
 
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Launcher { .. } => ErrorCode::ConfigInvalid,
-            Self::Step { step, .. } if is_mechanism(step) => ErrorCode::IsolationUnavailable,
-            Self::Step { step, errno, .. } if step == "channel" && *errno == libc::ETOOMANYREFS => {
-                ErrorCode::Busy
-            }
-            Self::Host { .. }
-            | Self::Step { .. }
-            | Self::Timeout { .. }
-            | Self::Died { .. }
-            | Self::Wrapper { .. }
-            | Self::Protocol { .. } => ErrorCode::SandboxStartFailed,
-            Self::Level { .. } => ErrorCode::IsolationUnavailable,
-        }
-    }
-
     /// Converts the error of a launcher that ran inside a process wrapper. If the launcher sent no
     /// message, the result is [`LaunchError::Wrapper`], because the wrapper may have failed before
     /// it started the launcher. Any other error stays the same.
@@ -165,11 +146,28 @@ impl LaunchError {
         };
         Self::Wrapper { kind, why }
     }
+}
 
-    /// Returns public code and message, with likely causes and fixes as hints, for sending to
-    /// another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+impl CodedError for LaunchError {
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Launcher { .. } => ErrorCode::ConfigInvalid,
+            Self::Step { step, .. } if is_mechanism(step) => ErrorCode::IsolationUnavailable,
+            Self::Step { step, errno, .. } if step == "channel" && *errno == libc::ETOOMANYREFS => {
+                ErrorCode::Busy
+            }
+            Self::Host { .. }
+            | Self::Step { .. }
+            | Self::Timeout { .. }
+            | Self::Died { .. }
+            | Self::Wrapper { .. }
+            | Self::Protocol { .. } => ErrorCode::SandboxStartFailed,
+            Self::Level { .. } => ErrorCode::IsolationUnavailable,
+        }
+    }
+
+    /// The hints are likely causes and fixes.
+    fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code(), self.to_string());
         if let Self::Wrapper { kind, .. } = self {
             for hint in wrapper_hints(*kind) {
@@ -195,6 +193,17 @@ impl LaunchError {
             body = body.with("axes", rows);
         }
         body
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl LaunchError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }
 

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId, HostSource,
-    IsolationLevel, IsolationReport, Limits, OutputStream, SandboxAudit, StagedFile,
+    CodedError, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
+    HostSource, IsolationLevel, IsolationReport, Limits, OutputStream, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, CancelHook, Cancellation, Capabilities, CapturedMounts, Connector,
@@ -117,15 +117,12 @@ impl Backend for NativeBackend {
             programs: &spec.programs,
             limits: spec.limits,
             egress: &spec.egress,
-        })
-        .map_err(|e| e.body())?;
+        })?;
         plan.level = spec.level;
         let options = self.launch_options(&self.cgroup);
         let view = match spec.level {
             IsolationLevel::Full => View::Private,
-            IsolationLevel::Reduced => View::Host(Box::new(
-                GuestTree::lay_out(&plan, &spec.tree).map_err(|e| e.body())?,
-            )),
+            IsolationLevel::Reduced => View::Host(Box::new(GuestTree::lay_out(&plan, &spec.tree)?)),
             IsolationLevel::None => {
                 return Err(ErrorBody::new(
                     ErrorCode::IsolationUnavailable,
@@ -137,7 +134,7 @@ impl Backend for NativeBackend {
             View::Private => &plan,
             View::Host(tree) => tree.plan(),
         };
-        let mut guest = Guest::launch(plan, &options).map_err(|e| e.body())?;
+        let mut guest = Guest::launch(plan, &options)?;
         if let View::Host(tree) = &view {
             guest.watch_disk(tree.writable()).map_err(|e| {
                 ErrorBody::new(
@@ -184,12 +181,11 @@ impl NativeBackend {
             hidden: &self.template.hidden,
             directory,
             limits,
-        })
-        .map_err(|e| e.body())?;
+        })?;
         let apart = Cgroup::None {
             reason: "the run's cgroup has the limits of the guest with WordPress".to_owned(),
         };
-        let guest = Guest::launch(&plan, &self.launch_options(&apart)).map_err(|e| e.body())?;
+        let guest = Guest::launch(&plan, &self.launch_options(&apart))?;
         Ok(Box::new(NativeRuntime {
             hook: self.hook(&guest),
             guest,
@@ -327,15 +323,17 @@ impl Runtime for NativeRuntime {
         })?;
         self.guest
             .launch_program(&request, stdio)
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     fn signal(&mut self, id: &ExecutionId, signal: i32) -> Result<(), BackendError> {
-        self.guest.signal_program(id, signal).map_err(|e| e.body())
+        self.guest
+            .signal_program(id, signal)
+            .map_err(ErrorBody::from)
     }
 
     fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError> {
-        self.guest.stop_program(id).map_err(|e| e.body())
+        self.guest.stop_program(id).map_err(ErrorBody::from)
     }
 
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd> {
@@ -356,7 +354,7 @@ impl Runtime for NativeRuntime {
 
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
         self.has_sockets()?;
-        self.guest.connect(port).map_err(|e| e.body())
+        self.guest.connect(port).map_err(ErrorBody::from)
     }
 
     fn connector(&self) -> Result<Arc<dyn Connector>, BackendError> {

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Extensions that a guest never loads: this project's own, and tools that change how PHP runs.
 const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
@@ -67,7 +67,8 @@ pub struct PhpLayout {
 }
 
 /// Reason why the configured PHP cannot be used in guests.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(ConfigInvalid)]
 pub enum PhpError {
     /// The path does not lead to a readable file.
     #[error(
@@ -127,33 +128,13 @@ pub enum PhpError {
     #[error(
         "PHP {binary} has no extension {MYSQL}, which WordPress needs for the service mysql: install the package {package} (Debian: apt-get install {package}), or choose another PHP with --php"
     )]
+    #[code(SandboxStartFailed)]
     NoMysql {
         /// Path of the PHP program.
         binary: String,
         /// Debian package with the extension.
         package: String,
     },
-}
-
-impl PhpError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Missing { .. }
-            | Self::Outside { .. }
-            | Self::Silent { .. }
-            | Self::TooOld { .. }
-            | Self::Unreplaceable { .. }
-            | Self::ThreadSafe { .. } => ErrorCode::ConfigInvalid,
-            Self::NoMysql { .. } => ErrorCode::SandboxStartFailed,
-        }
-    }
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Sizes and times of the files on which the cached PHP settings depend. If they differ from the
@@ -429,6 +410,7 @@ fn extension_lines(text: &str) -> Vec<PhpExtension> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     /// Writes an executable script with another process: while this one had it open for writing, a
     /// child of another test could keep it open, and the kernel would not execute it (ETXTBSY).

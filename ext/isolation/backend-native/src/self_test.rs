@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{
-    AxisReport, Enforcement, ErrorBody, GuestPath, HostSource, IsolationAxis, IsolationLevel,
-    IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OuterSandboxKind, TmpfsEntry,
-    schema_id,
+    AxisReport, CodedError, Enforcement, ErrorBody, GuestPath, HostSource, IsolationAxis,
+    IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
+    OuterSandboxKind, TmpfsEntry, schema_id,
 };
 
 /// File name of the cache in the state directory.

@@ -3,7 +3,7 @@
 //! The guest sees the programs, because it sees the host's `/usr`. Nothing on the host starts them.
 
 use std::path::Path;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// A server program that a guest can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,19 +53,12 @@ impl ServerProgram {
 }
 
 /// The host does not have a server program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("this host has no {}: install the package {}", .program.name(), .program.package())]
+#[code(SandboxStartFailed)]
 pub struct ServerMissing {
     /// The missing program.
     pub program: ServerProgram,
-}
-
-impl ServerMissing {
-    /// Converts the error for the caller.
-    #[must_use]
-    pub fn body(self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::SandboxStartFailed, self.to_string())
-    }
 }
 
 /// Database of a guest's WordPress.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
+use wp_codebox_contracts::{CodedError, GuestRequest};
 
 /// Maximum wait for pid 1's answer. It is longer than the time after which pid 1 itself gives up
 /// connecting.
@@ -17,7 +17,8 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_PENDING: usize = 64;
 
 /// Reason why no connection to a server in the guest was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, CodedError)]
+#[code(PreviewUnavailable)]
 pub enum ConnectError {
     /// The guest is dead.
     #[error("the sandbox has ended, so no connection to it can be made")]
@@ -41,18 +42,6 @@ pub enum ConnectError {
     /// Too many requests are unanswered already.
     #[error("{MAX_PENDING} connections to the sandbox are pending already; try again later")]
     Busy,
-}
-
-impl ConnectError {
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        match self {
-            Self::Gone | Self::Refused { .. } | Self::Silent { .. } | Self::Busy => {
-                ErrorBody::new(ErrorCode::PreviewUnavailable, self.to_string())
-            }
-        }
-    }
 }
 
 type Answer = Box<dyn FnOnce(Result<OwnedFd, ConnectError>) + Send>;

@@ -7,7 +7,7 @@ use rustix::fs::Access;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
+    CodedError, ErrorBody, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 
 /// Directories in which an installed wrapper is searched when its path is not configured; `PATH` is
@@ -24,12 +24,14 @@ pub struct Choice {
 }
 
 /// Reason why the requested process wrapper cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
+#[code(detail = Self::detail)]
 pub enum WrapperError {
     /// The request requires a wrapper whose program is not installed.
     #[error(
         "the outer sandbox {kind} is required, but its program {program} is missing or not executable for the user that runs sandboxes"
     )]
+    #[code(SandboxWrapperMissing)]
     Missing {
         /// Kind of wrapper, for the error message.
         kind: &'static str,
@@ -38,28 +40,22 @@ pub enum WrapperError {
     },
     /// The configured path of the wrapper program is not absolute.
     #[error("the path of the outer sandbox's program must be absolute, but is {program:?}")]
+    #[code(InputInvalid, hint = "use an absolute path, such as /usr/bin/bwrap")]
     Relative {
         /// Program as configured.
         program: String,
     },
     /// The settings name a program but no kind of wrapper.
     #[error("the settings name a program for the outer sandbox, but not the kind of outer sandbox")]
+    #[code(
+        InputInvalid,
+        hint = "set --outer-sandbox or wp_codebox.outer_sandbox to bubblewrap or gvisor as well, or leave the program out"
+    )]
     Pointless,
 }
 
 impl WrapperError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Missing { .. } => ErrorCode::SandboxWrapperMissing,
-            Self::Relative { .. } | Self::Pointless => ErrorCode::InputInvalid,
-        }
-    }
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Missing { kind, .. } => body
                 .hint(format!(
@@ -67,8 +63,7 @@ impl WrapperError {
                     package(kind)
                 ))
                 .hint("to run without an outer sandbox, use --outer-sandbox none or --outer-sandbox-optional (`tools run`: --wrapper none; php.ini: wp_codebox.outer_sandbox=none)"),
-            Self::Relative { .. } => body.hint("use an absolute path, such as /usr/bin/bwrap"),
-            Self::Pointless => body.hint("set --outer-sandbox or wp_codebox.outer_sandbox to bubblewrap or gvisor as well, or leave the program out"),
+            _ => body,
         }
     }
 }

@@ -9,10 +9,11 @@ use crate::command::{HostCommand, MountAccess};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why the root directory of a gVisor sandbox cannot be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(SandboxStartFailed)]
 pub enum RootError {
     /// A file could not be copied.
     #[error("the root directory for gVisor could not be made: copying {label} failed: {source}")]
@@ -31,22 +32,6 @@ pub enum RootError {
         /// Which mounts are possible.
         rule: &'static str,
     },
-}
-
-impl RootError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Copy { .. } | Self::Mount { .. } => ErrorCode::SandboxStartFailed,
-        }
-    }
-
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Copies the program and the files of `command` into `root`, each to its target below it. A

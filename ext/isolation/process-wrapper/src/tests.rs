@@ -4,7 +4,7 @@
 use super::*;
 use std::collections::BTreeMap;
 use std::path::Path;
-use wp_codebox_contracts::{ErrorCode, OuterSandboxKind, SandboxAudit};
+use wp_codebox_contracts::{CodedError, ErrorCode, OuterSandboxKind, SandboxAudit};
 
 fn all() -> Vec<Box<dyn ProcessSandbox>> {
     vec![

@@ -4,7 +4,7 @@
 use super::*;
 use crate::host::{SystemEntry, SystemEntryKind};
 use crate::php::{PhpExtension, VisibleSettings};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 fn host() -> HostLayout {
     let link = |path: &str, to: &str| SystemEntry {

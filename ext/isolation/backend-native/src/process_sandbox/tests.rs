@@ -6,8 +6,8 @@ use crate::host::HostLayout;
 use crate::probe_plan;
 use std::path::Path;
 use wp_codebox_contracts::{
-    BindSource, ErrorCode, GuestPath, HostSource, LaunchMount, LaunchPlan, OuterSandbox,
-    OuterSandboxKind, OuterSandboxNeed,
+    BindSource, CodedError, ErrorCode, GuestPath, HostSource, LaunchMount, LaunchPlan,
+    OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 use wp_codebox_process_wrapper::kind_name;
 

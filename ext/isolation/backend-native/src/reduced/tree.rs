@@ -16,13 +16,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, apply_layer, copy_tree};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InodeId, InvalidGuestPath,
-    IsolationLevel, LaunchMount, LaunchPlan,
+    BindSource, CodedError, GuestPath, HostSource, InodeId, InvalidGuestPath, IsolationLevel,
+    LaunchMount, LaunchPlan,
 };
 
 /// Reason why a guest's tree cannot be created.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(SandboxStartFailed)]
 pub enum LayoutError {
     /// The directory for the tree has no valid path, for example a relative one.
     #[error(
@@ -35,6 +36,7 @@ pub enum LayoutError {
     },
     /// A step of the plan needs a mount, and level `reduced` has no mounts.
     #[error("{detail}")]
+    #[code(IsolationUnavailable)]
     Unavailable {
         /// Description of the step that needs a mount.
         detail: String,
@@ -53,6 +55,7 @@ pub enum LayoutError {
     },
     /// A directory could not be copied.
     #[error("the guest's copy of {path} could not be made: {source}")]
+    #[code(source)]
     Copy {
         /// Guest path of the directory that was copied.
         path: String,
@@ -76,25 +79,6 @@ impl From<StepError> for LayoutError {
         Self::Unavailable {
             detail: error.to_string(),
         }
-    }
-}
-
-impl LayoutError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Unavailable { .. } => ErrorCode::IsolationUnavailable,
-            Self::Copy { source, .. } => source.code(),
-            Self::Path { .. } | Self::Io { .. } | Self::Layer { .. } => {
-                ErrorCode::SandboxStartFailed
-            }
-        }
-    }
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
     }
 }
 

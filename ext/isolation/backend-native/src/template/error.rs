@@ -5,15 +5,17 @@ use crate::launch_error::LaunchError;
 use crate::plan::PlanError;
 use crate::reduced::LayoutError;
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Reason why no WordPress template could be built.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(TemplateFailed)]
 pub enum TemplateError {
     /// The directory does not contain WordPress.
     #[error(
         "{path:?} holds no WordPress core (no readable wp-includes/version.php); name a directory with wp-load.php, wp-admin and wp-includes"
     )]
+    #[code(ConfigInvalid)]
     NotWordPress {
         /// Directory that was given as the site's WordPress.
         path: PathBuf,
@@ -22,6 +24,7 @@ pub enum TemplateError {
     #[error(
         "share directory {path:?} lacks {missing}; set wp_codebox.share_dir or --share to a complete installation"
     )]
+    #[code(ConfigInvalid)]
     Share {
         /// Path of the share directory.
         path: PathBuf,
@@ -30,6 +33,7 @@ pub enum TemplateError {
     },
     /// A path is not UTF-8, so the launch plan, which is JSON, cannot contain it.
     #[error("the path {path:?} is not UTF-8; move the directory to a path in UTF-8")]
+    #[code(ConfigInvalid)]
     PathNotText {
         /// The path that is not UTF-8.
         path: PathBuf,
@@ -66,9 +70,11 @@ pub enum TemplateError {
     #[error(
         "the directory tree of the guest that installs the WordPress template could not be created: {0}"
     )]
+    #[code(source)]
     Layout(#[from] LayoutError),
     /// The guest that installs WordPress did not start.
     #[error("{0}")]
+    #[code(transparent)]
     Launch(#[from] LaunchError),
     /// A program could not be started in the guest that installs WordPress.
     #[error(
@@ -77,6 +83,9 @@ pub enum TemplateError {
     Exec(#[from] ExecError),
     /// A program that installs WordPress in the guest failed.
     #[error("WordPress could not be installed in the guest: step `{step}` failed: {output}")]
+    #[code(
+        hint = "name a directory with an unchanged WordPress release; `wp-codebox wordpress install` gets one"
+    )]
     Install {
         /// Name of the failed program.
         step: &'static str,
@@ -91,37 +100,4 @@ pub enum TemplateError {
         /// Name of the journal file.
         file: String,
     },
-}
-
-impl TemplateError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::NotWordPress { .. } | Self::Share { .. } | Self::PathNotText { .. } => {
-                ErrorCode::ConfigInvalid
-            }
-            Self::Launch(error) => error.code(),
-            Self::Layout(error) => error.code(),
-            Self::Unreadable { .. }
-            | Self::Io { .. }
-            | Self::Record
-            | Self::Plan(_)
-            | Self::Exec(_)
-            | Self::Install { .. }
-            | Self::Database { .. } => ErrorCode::TemplateFailed,
-        }
-    }
-    /// Returns public code and message, for sending to another process.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Launch(error) => error.body(),
-            Self::Install { .. } => body.hint(
-                "name a directory with an unchanged WordPress release; `wp-codebox wordpress install` gets one",
-            ),
-            _ => body,
-        }
-    }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_backend_native::{
     ConnectError, ExecCall, ExecEnd, ExecError, Guest, LaunchEnd, raise_open_files,
 };
-use wp_codebox_contracts::{ErrorCode, FIXED_LIMITS};
+use wp_codebox_contracts::{CodedError, ErrorCode, FIXED_LIMITS};
 
 /// Program that fills the user's limit on descriptors in flight: after the first line on its
 /// standard input it sends the given number of descriptors over socket pairs without receiving

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ConnectError, ExecEnd, ExecError, Guest, KillCause, LaunchEnd};
-use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
+use wp_codebox_contracts::{CodedError, ErrorCode, ExecTerminal, ExecutionId};
 
 const LONG: Duration = Duration::from_secs(60);
 

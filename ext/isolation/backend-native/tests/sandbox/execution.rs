@@ -4,7 +4,7 @@ use crate::fixture::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, ExecEnd, ExecError, KillCause};
-use wp_codebox_contracts::{ErrorCode, GuestPath, IsolationLevel};
+use wp_codebox_contracts::{CodedError, ErrorCode, GuestPath, IsolationLevel};
 
 #[test]
 fn stdin_reaches_the_program_and_its_exit_code_and_output_reach_the_caller() {

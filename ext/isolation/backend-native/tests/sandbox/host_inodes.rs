@@ -17,8 +17,8 @@ use wp_codebox_backend_native::{
     TemplateAccess, build_plan,
 };
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, Limits, MountAccess, MountView,
-    StagedFile,
+    BindSource, ErrorBody, GuestPath, HostSource, LaunchMount, LaunchPlan, Limits, MountAccess,
+    MountView, StagedFile,
 };
 
 const PROBE: &str = "/run/codebox/staged/probe";
@@ -429,7 +429,7 @@ fn launch_is_refused_if_a_host_file_to_copy_is_special_or_too_large() {
             target: GuestPath::new(format!("/srv/file-{at}")).unwrap(),
             writable: false,
         }));
-        launch(&plan).map(drop).map_err(|error| error.body())
+        launch(&plan).map(drop).map_err(ErrorBody::from)
     };
     let sized = |name: &str, bytes| {
         let file = fs::File::create(base.0.join(name)).unwrap();

@@ -9,8 +9,8 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
 use wp_codebox_backend_native::{Guest, HostCommand, LaunchError, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::{
-    BindSource, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount, OuterSandboxKind,
-    SandboxAudit, StagedFile,
+    BindSource, CodedError, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount,
+    OuterSandboxKind, SandboxAudit, StagedFile,
 };
 
 const PROBE: &str = "/run/codebox/staged/probe";

@@ -15,8 +15,8 @@ use wp_codebox_backend_native::{
     SelfTestRequest, WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
-    AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose, MountAccess,
-    MountView, OuterSandboxKind, SandboxAudit,
+    AxisReport, CodedError, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose,
+    MountAccess, MountView, OuterSandboxKind, SandboxAudit,
 };
 
 /// Wrapper that starts the launcher through the program `withhold`, which makes one kernel

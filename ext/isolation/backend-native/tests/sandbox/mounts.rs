@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use wp_codebox_backend_native::{KillCause, LaunchError, WP_CONTENT_LAYER};
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, LaunchMount, MountAccess, MountView, StagedFile,
+    BindSource, CodedError, GuestPath, HostSource, LaunchMount, MountAccess, MountView, StagedFile,
 };
 
 fn plugin() -> PathBuf {

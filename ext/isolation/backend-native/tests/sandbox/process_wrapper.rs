@@ -11,7 +11,7 @@ use std::process::Command;
 use wp_codebox_backend_native::{
     Bubblewrap, Guest, Gvisor, LaunchError, LauncherCommand, NoSandbox, ProcessSandbox,
 };
-use wp_codebox_contracts::{ErrorCode, IsolationLevel, OuterSandboxKind};
+use wp_codebox_contracts::{CodedError, ErrorCode, IsolationLevel, OuterSandboxKind};
 
 const BWRAP: &str = "/usr/bin/bwrap";
 const RUNSC: &str = "/usr/bin/runsc";

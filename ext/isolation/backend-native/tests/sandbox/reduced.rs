@@ -19,8 +19,9 @@ use wp_codebox_backend_native::{
     Template, TemplateRequest, ensure_template,
 };
 use wp_codebox_contracts::{
-    Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, GuestProcess, HostSource,
-    InodeId, IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
+    CodedError, Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, GuestProcess,
+    HostSource, InodeId, IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView,
+    StagedFile,
 };
 use wp_codebox_runtime::{Backend as _, Cancellation, CapturedMounts, Execution, ExecutionEnd};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 use wp_codebox_backend_native::{PhpLayout, TemplateError, TemplateRequest, ensure_template};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 
