@@ -63,7 +63,7 @@ pub(crate) fn capture_all(
                 }
             }
             .map(Some)
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
         })
         .collect()
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use wp_codebox_artifacts::sha256;
-use wp_codebox_contracts::{ErrorCode, WasiToolId};
+use wp_codebox_contracts::{CodedError, ErrorCode, WasiToolId};
 use wp_codebox_supervisor::{RegisteredTool, WasiRegistryError, WasiRunner, WasiTools};
 
 /// Answers `engine` with the content of the file `key` beside it, and copies the module on

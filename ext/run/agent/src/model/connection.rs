@@ -9,7 +9,7 @@ use super::resolver::CheckedResolver;
 use super::{chat, messages};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, redirect, retry};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelApi, ModelEndpoint};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, ModelApi, ModelEndpoint};
 use wp_codebox_policy::{ModelBase, ModelError as ModelRefused, Transport, check_model};
 use wp_codebox_proxy::egress::{EgressError, Trust, client_tls};
 use wp_codebox_runtime::kernel_error;
@@ -40,9 +40,12 @@ pub enum ModelSetupError {
     },
 }
 
-impl ModelSetupError {
-    /// Converts the error to an [`ErrorBody`] with a stable error code.
-    pub fn body(&self) -> ErrorBody {
+impl CodedError for ModelSetupError {
+    fn code(&self) -> ErrorCode {
+        self.body().code
+    }
+
+    fn body(&self) -> ErrorBody {
         match self {
             Self::Refused(error) => error.body(),
             Self::Key => ErrorBody::new(ErrorCode::SecretInvalid, self.to_string()),
@@ -52,6 +55,17 @@ impl ModelSetupError {
                 kernel_error(ErrorCode::ProviderUnavailable, self.to_string(), source)
             }
         }
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl ModelSetupError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }
 

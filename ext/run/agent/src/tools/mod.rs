@@ -24,7 +24,7 @@ use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
 use arguments::Arguments;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, GuestPath};
+use wp_codebox_contracts::{CodedError, ErrorBody, GuestPath};
 use wp_codebox_policy::{BuiltinTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Step, Stop};
 

@@ -1,7 +1,7 @@
 //! Errors that prevent an egress bridge, the proxy of a guest, from starting.
 
 use std::io;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
 /// Error that prevents a bridge from starting. Errors of single requests are in [`super::denial`].
@@ -49,9 +49,12 @@ pub enum EgressError {
     },
 }
 
-impl EgressError {
-    /// Returns the error with its stable code, for callers outside this crate.
-    pub fn body(&self) -> ErrorBody {
+impl CodedError for EgressError {
+    fn code(&self) -> ErrorCode {
+        self.body().code
+    }
+
+    fn body(&self) -> ErrorBody {
         match self {
             Self::Trust | Self::Authority { .. } | Self::Tls { .. } => {
                 ErrorBody::new(ErrorCode::EgressUnavailable, self.to_string())
@@ -60,5 +63,16 @@ impl EgressError {
                 kernel_error(ErrorCode::EgressUnavailable, self.to_string(), source)
             }
         }
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl EgressError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }

@@ -69,7 +69,7 @@ impl Reservation {
                 _lock: None,
             });
         };
-        let directory = state.ensure(&[LOCKS]).map_err(|error| error.body())?;
+        let directory = state.ensure(&[LOCKS])?;
         let lock = lock_port(&directory, port).map_err(|error| match error {
             Errno::WOULDBLOCK => unavailable(&format!(
                 "port {port} is reserved for the preview of another run"

@@ -16,8 +16,8 @@ use wp_codebox_artifacts::{
     write_bundle,
 };
 use wp_codebox_contracts::{
-    Cost, ErrorBody, ErrorCode, EventType, Outcome, RunArtifacts, RunResult, SandboxAudit,
-    schema_id,
+    CodedError, Cost, ErrorBody, ErrorCode, EventType, Outcome, RunArtifacts, RunResult,
+    SandboxAudit, schema_id,
 };
 use wp_codebox_runtime::{RunDir, Scratch, Usage};
 

@@ -19,7 +19,7 @@ use wp_codebox_artifacts::{
     Approvable, BundleError, BundleInputs, BundleSigner, Dir, Durability, remove_tree,
     write_bundle_as,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{RECOVERY_BUNDLE, RunDir, Stop};
 
 /// Writes the recovery bundle. An error is ignored: if its cause persists, writing the final bundle
@@ -51,7 +51,7 @@ fn attempt(
     recorder: &Recorder<'_>,
     work: &Work,
 ) -> Result<(), ErrorBody> {
-    let directory = context.run_dir.recovery_bundle().map_err(|e| e.body())?;
+    let directory = context.run_dir.recovery_bundle()?;
     let directory = Dir::open(&directory)
         .map_err(|e| ErrorBody::new(ErrorCode::BundleWriteFailed, e.to_string()))?;
     let write = |inputs: &BundleInputs| {
@@ -95,7 +95,7 @@ fn attempt(
         answer => answer,
     }
     .map(drop)
-    .map_err(|e| e.body())
+    .map_err(ErrorBody::from)
 }
 
 /// Returns a verdict that counts no changes and does not let the bundle be approved.

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, mkdir};
 use rustix::io::Errno;
 use std::path::Path;
 use wp_codebox_artifacts::Dir;
-use wp_codebox_contracts::{DEFAULT_MAX_LIMITS, ErrorBody, ErrorCode, LimitsRequest};
+use wp_codebox_contracts::{CodedError, DEFAULT_MAX_LIMITS, ErrorBody, ErrorCode, LimitsRequest};
 
 /// Directory of the services of root. `/run` is root's, so no other user can replace it.
 const PARENT: &str = "/run/wp-codebox";
@@ -77,36 +77,39 @@ pub(crate) struct Place {
 }
 
 /// Reason why a user gets no place.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(detail = Self::detail)]
 enum NoPlace {
     #[error(
         "user {uid} has {limit} runs on this host, and one user may have no more at once; wait until one ends, or cancel one"
     )]
+    #[code(Busy)]
     OfUser { uid: u32, limit: u32 },
     #[error(
         "{limit} runs of all users are active on this host, and it may have no more at once; wait until one ends"
     )]
+    #[code(Busy)]
     OfHost { limit: u32 },
     #[error("the runner service cannot lock a file in {DIRECTORY}: {0}")]
+    #[code(
+        RunnerUnavailable,
+        hint = "make /run writable for root, and check its free space"
+    )]
     Unusable(#[from] Errno),
 }
 
-impl From<NoPlace> for ErrorBody {
-    fn from(error: NoPlace) -> Self {
-        let busy = |limit: u32, setting: &str| {
-            ErrorBody::new(ErrorCode::Busy, error.to_string())
-                .with("active", limit)
-                .with("limit", limit)
-                .hint(format!(
-                    "the operator of this host can raise \"{setting}\" in {FILE}"
-                ))
+impl NoPlace {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        let (limit, setting) = match self {
+            Self::OfUser { limit, .. } => (*limit, "user_max_runs"),
+            Self::OfHost { limit } => (*limit, "max_runs"),
+            Self::Unusable(_) => return body,
         };
-        match &error {
-            NoPlace::OfUser { limit, .. } => busy(*limit, "user_max_runs"),
-            NoPlace::OfHost { limit } => busy(*limit, "max_runs"),
-            NoPlace::Unusable(_) => ErrorBody::new(ErrorCode::RunnerUnavailable, error.to_string())
-                .hint("make /run writable for root, and check its free space"),
-        }
+        body.with("active", limit)
+            .with("limit", limit)
+            .hint(format!(
+                "the operator of this host can raise \"{setting}\" in {FILE}"
+            ))
     }
 }
 

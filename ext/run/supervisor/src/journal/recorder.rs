@@ -144,10 +144,7 @@ impl<'a> Recorder<'a> {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-        let event = self
-            .journal
-            .append(kind, id.cloned(), data)
-            .map_err(|e| e.body())?;
+        let event = self.journal.append(kind, id.cloned(), data)?;
         (self.emit)(event);
         Ok(())
     }
@@ -174,7 +171,7 @@ impl<'a> Recorder<'a> {
 
     /// Returns all events that the journal contains.
     pub(crate) fn events(&self) -> Result<Vec<LifecycleEvent>, ErrorBody> {
-        self.journal.events().map_err(|e| e.body())
+        self.journal.events().map_err(ErrorBody::from)
     }
 
     /// Returns the text with secrets redacted.

@@ -3,7 +3,7 @@
 use crate::request::pinned::{open_dir, pinned};
 use std::os::fd::{AsFd, OwnedFd};
 use wp_codebox_artifacts::{LayerError, MountChanges, remove_tree, write_layer};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, HostSource};
 use wp_codebox_runtime::RunDir;
 
 /// An overlay layer with the change of one mount, in the run's scratch directory.
@@ -21,7 +21,7 @@ pub(crate) fn write(
     name: &str,
     changes: &MountChanges,
 ) -> Result<ChangeLayer, ErrorBody> {
-    let path = run_dir.scratch(name).map_err(|e| e.body())?;
+    let path = run_dir.scratch(name)?;
     let unable = |e: std::io::Error| {
         ErrorBody::new(
             ErrorCode::RunFailed,

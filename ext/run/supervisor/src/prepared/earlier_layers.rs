@@ -31,7 +31,7 @@ pub(crate) fn lay(
     mounts: &[Materialised],
     run_dir: &RunDir,
 ) -> Result<EarlierLayers, ErrorBody> {
-    let mut found = changes(earlier, mounts).map_err(|e| e.body())?;
+    let mut found = changes(earlier, mounts)?;
     let mut laid = EarlierLayers {
         changes: BTreeMap::new(),
         layers: BTreeMap::new(),

@@ -42,9 +42,7 @@ pub(crate) fn write(
         [] => "git-file",
         _ => "mask",
     };
-    let path = run_dir
-        .scratch(&format!("{kind}-{index}"))
-        .map_err(|e| e.body())?;
+    let path = run_dir.scratch(&format!("{kind}-{index}"))?;
     let failed = |e: std::io::Error| {
         let message = format!(
             "mount {target}: the overlay layer with its hidden files and its .git file cannot be written: {e}"
@@ -53,6 +51,6 @@ pub(crate) fn write(
     };
     let layer = open_dir(&path).map_err(failed)?;
     let hidden = mask.hidden.iter().map(|left| &left.path[..]);
-    write_mask(tree, hidden, git_file.as_deref(), layer.as_fd()).map_err(|e| e.body())?;
+    write_mask(tree, hidden, git_file.as_deref(), layer.as_fd())?;
     Ok(vec![pinned(&path, &layer).map_err(failed)?])
 }

@@ -15,8 +15,8 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_backend_native::{PlannedCommits, PlannedGit};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GitView, HostSource, IsolationLevel, MountAccess, MountView, Sha256Hex,
-    StagedFile,
+    CodedError, ErrorBody, ErrorCode, GitView, HostSource, IsolationLevel, MountAccess, MountView,
+    Sha256Hex, StagedFile,
 };
 use wp_codebox_runtime::RunDir;
 
@@ -201,7 +201,7 @@ pub(crate) fn write_staged(
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let directory = run_dir.scratch("staged").map_err(|e| e.body())?;
+    let directory = run_dir.scratch("staged")?;
     files
         .iter()
         .enumerate()

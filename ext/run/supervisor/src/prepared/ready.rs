@@ -48,7 +48,7 @@ pub(crate) fn ready<'a>(
         redactor,
     } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
-    let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
+    let outer = choose(&prepared.request.outer_sandbox, &records)?;
     recorder.evidence.notices.extend(outer.notices);
     let spawner = prepared.identity.spawner();
     let removed = spawner.iter().flat_map(|spawner| spawner.removed_mounts());
@@ -77,7 +77,7 @@ pub(crate) fn ready<'a>(
         }
     }
     let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
-    let paths = mount_paths(&targets).map_err(|e| e.body())?;
+    let paths = mount_paths(&targets)?;
     let guest_mounts: Vec<GuestMount> = opened
         .iter()
         .zip(paths)
@@ -180,8 +180,7 @@ fn backend(
     cancellation: &Arc<Cancellation>,
 ) -> Result<NativeBackend, ErrorBody> {
     let paths = &prepared.request.paths;
-    let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
-        .map_err(|e| e.body())?;
+    let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())?;
     let host = HostLayout::probe();
     let identity = match level {
         IsolationLevel::Full => prepared.identity.clone(),
@@ -199,9 +198,9 @@ fn backend(
     let database = match prepared.services.has_database() {
         false => Database::Sqlite,
         true => {
-            php.check_mysql().map_err(|e| e.body())?;
+            php.check_mysql()?;
             Database::MariaDb {
-                program: ServerProgram::MariaDb.find().map_err(|e| e.body())?,
+                program: ServerProgram::MariaDb.find()?,
             }
         }
     };
@@ -216,8 +215,7 @@ fn backend(
         database,
         level,
         identity: &own,
-    })
-    .map_err(|e| e.body())?;
+    })?;
     Ok(NativeBackend {
         identity,
         launcher: paths.launcher.clone().into(),
@@ -228,7 +226,7 @@ fn backend(
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),
         cgroup: prepared.group.cgroup(),
-        scratch: ScratchStorage::of_kernel(run_dir.scratch("guests").map_err(|e| e.body())?),
+        scratch: ScratchStorage::of_kernel(run_dir.scratch("guests")?),
         used: Arc::default(),
     })
 }

@@ -43,7 +43,7 @@ pub(crate) fn reserve(job: &mut Job) -> Result<Option<SpendReservation>, ErrorBo
         }
     };
     let made = SpendReservation::make(job.state(), &request.site, &request.run_id, &share, wanted);
-    let made = made.map_err(|e| e.body())?;
+    let made = made?;
     if let (Some(made), Some(Agent::Model(agent))) = (&made, &mut job.request_mut().agent) {
         agent.budget.cost_microusd = Some(made.microusd());
     }

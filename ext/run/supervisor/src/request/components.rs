@@ -56,7 +56,7 @@ pub(crate) fn check(
     policy: &RuntimePolicy,
 ) -> Result<Vec<GuestPath>, ErrorBody> {
     let apart = policy::apart_from_components(&request.mounts, mounts, &request.components);
-    policy::check_components(&request.components, &apart, policy).map_err(|e| e.body())
+    policy::check_components(&request.components, &apart, policy).map_err(ErrorBody::from)
 }
 
 /// Opens the components and finds the entry file of each.

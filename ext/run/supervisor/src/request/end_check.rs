@@ -23,14 +23,12 @@ pub(crate) fn check(
         Dir::open(path)
             .map_err(|error| ErrorBody::new(ErrorCode::BundleWriteFailed, error.to_string()))
     };
-    let key = || HostKey::load_or_create(&open(state.path())?).map_err(|e| e.body());
+    let key = || HostKey::load_or_create(&open(state.path())?).map_err(ErrorBody::from);
     let room = || {
-        let artifacts = state
-            .ensure(&["sites", request.site.as_str(), "artifacts"])
-            .map_err(|e| e.body())?;
+        let artifacts = state.ensure(&["sites", request.site.as_str(), "artifacts"])?;
         match check_room(&open(&artifacts)?, &request.run_id) {
             Err(BundleError::Exists) if earlier == EarlierBundle::Accept => Ok(()),
-            checked => checked.map_err(|e| e.body()),
+            checked => checked.map_err(ErrorBody::from),
         }
     };
     // The key is dropped, and thereby erased, before the first guest starts. No untrusted code may

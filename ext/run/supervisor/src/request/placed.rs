@@ -154,14 +154,14 @@ pub(crate) fn prepare(
     let rules = match &request.policy {
         Some(given) => {
             let document = serde_json::to_value(given).unwrap_or_default();
-            policy::parse(&document).map_err(|e| e.body())?
+            policy::parse(&document)?
         }
         None => default_policy(&request),
     };
-    let targets = policy::check_mounts(&request.mounts, &rules).map_err(|e| e.body())?;
+    let targets = policy::check_mounts(&request.mounts, &rules)?;
     components::check(&request, &targets, &rules)?;
     let open = || StateDir::open(Path::new(&request.paths.state_dir));
-    let state = caller.with_caller_ids(open)?.map_err(|e| e.body())?;
+    let state = caller.with_caller_ids(open)??;
     let Owner { uid, gid } = state.owner();
     if !caller.has_rights_of(KernelIds { uid, gid }) {
         return Err(ErrorBody::new(
@@ -171,7 +171,7 @@ pub(crate) fn prepare(
             ),
         ));
     }
-    state.become_owner().map_err(|e| e.body())?;
+    state.become_owner()?;
     let placement = match placement {
         RunPlacement::Named(named) => named,
         RunPlacement::Configured(choice) => placed.placer()?.configured(&state, &choice)?,
@@ -203,7 +203,7 @@ pub(crate) fn run(
 ) -> Result<RunResult, ErrorBody> {
     let placer = placed.placer()?;
     end_check::check(&job.state, &job.request, EarlierBundle::Accept)?;
-    let scratch = run_dir.scratch("placement").map_err(|e| e.body())?;
+    let scratch = run_dir.scratch("placement")?;
     let placed = PlacedRun {
         request: &job.request,
         placement: &job.placement,

@@ -95,7 +95,7 @@ pub(crate) fn prepare(
         caller,
         &mut rows,
     )?;
-    state.become_owner().map_err(|e| e.body())?;
+    state.become_owner()?;
     let earlier = earlier(&mut opened, redactor)?;
     // The address is reserved only after the process has become the owner of the state directory,
     // because that user opens the address later.
@@ -133,7 +133,7 @@ pub(crate) fn prepare(
 fn earlier(opened: &mut Opened, redactor: &Redactor) -> Result<Option<Earlier>, ErrorBody> {
     let (state, mounts) = (&opened.state, &opened.mounts);
     let found = follow_up::find(state, &mut opened.request, mounts, redactor);
-    let Some(earlier) = found.map_err(|e| e.body())? else {
+    let Some(earlier) = found? else {
         return Ok(None);
     };
     if let Some(program) = &mut opened.preset {
@@ -189,7 +189,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let policy = effective_policy(&request, preset.as_ref())?;
     let wasi = RunWasiTools::load(&request)?;
     check_programs(&request, &policy, wasi.tools())?;
-    let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
+    let targets = policy::check_mounts(&request.mounts, &policy)?;
     let guest_model = guest_model(&request, &policy)?;
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
     let command = request.agent.as_ref().and_then(Agent::command);
@@ -203,8 +203,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         policy: &policy,
         model: request.model.as_ref(),
     };
-    policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
-        .map_err(|e| e.body())?;
+    policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))?;
     let places = components::check(&request, &targets, &policy)?;
     let key = match (&key_name, &guest_model) {
         (None, _) => ModelKey::None,
@@ -227,7 +226,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     // create a missing state directory.
     let wordpress = real_path(&request.paths.wordpress);
     policy::check_state_location(&real_path(&request.paths.state_dir), &wordpress)?;
-    let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
+    let state = StateDir::open(Path::new(&request.paths.state_dir))?;
     let mounts = request
         .mounts
         .iter()
@@ -277,7 +276,7 @@ fn effective_policy(
 ) -> Result<RuntimePolicy, ErrorBody> {
     if let Some(given) = &request.policy {
         let document = serde_json::to_value(given).unwrap_or_default();
-        let policy = policy::parse(&document).map_err(|e| e.body())?;
+        let policy = policy::parse(&document)?;
         if let Some(preset) = preset {
             preset::check_network(preset, &policy)?;
         }
@@ -318,7 +317,7 @@ fn guest_model(
 
 /// Returns the working directory of programs in the guest.
 fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, ErrorBody> {
-    let paths = mount_paths(targets).map_err(|e| e.body())?;
+    let paths = mount_paths(targets)?;
     let mounts: Vec<GuestMount> = request
         .mounts
         .iter()

@@ -18,8 +18,8 @@ use wp_codebox_backend_native::{
     AGENTS, GuestEgress, ProgramDirectory, egress_environment, environment,
 };
 use wp_codebox_contracts::{
-    Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, ModelApi, ModelEndpoint, NetworkPolicy,
-    NetworkRules, RunRequest, RuntimePolicy,
+    Agent, AgentPreset, CodedError, ErrorBody, ErrorCode, GuestPath, ModelApi, ModelEndpoint,
+    NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
@@ -58,13 +58,13 @@ pub struct Equipped {
 
 /// Loads the preset of this name.
 pub fn load(share_dir: &Path, name: &str) -> Result<AgentPreset, ErrorBody> {
-    check_preset_name(name).map_err(|e| e.body())?;
+    check_preset_name(name)?;
     let path = share_dir.join(DIRECTORY).join(format!("{name}.json"));
     let mut bytes = Vec::new();
     let read = std::fs::File::open(&path)
         .and_then(|file| file.take(PRESET_BYTES as u64 + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) => parse_preset(name, &bytes).map_err(|e| e.body()),
+        Ok(_) => parse_preset(name, &bytes).map_err(ErrorBody::from),
         Err(_) => Err(PresetError::Unknown {
             name: name.to_owned(),
             known: names(share_dir),
@@ -226,7 +226,7 @@ pub fn resolve(
         files: FILES,
         directory: directory.as_str(),
     };
-    resolve_preset(preset, context).map_err(|e| e.body())
+    resolve_preset(preset, context).map_err(ErrorBody::from)
 }
 
 /// Returns the guest directory of the preset's program.

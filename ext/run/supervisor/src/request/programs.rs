@@ -1,7 +1,8 @@
 //! Checks the programs of a request against its policy, before any program starts.
 
 use wp_codebox_contracts::{
-    Agent, CommandCall, ErrorBody, ErrorCode, RunRequest, RuntimePolicy, WasiTool, WorkflowStep,
+    Agent, CodedError, CommandCall, ErrorBody, ErrorCode, RunRequest, RuntimePolicy, WasiTool,
+    WorkflowStep,
 };
 use wp_codebox_policy::{self as policy, CommandDescriptor, Handler};
 use wp_codebox_runtime::{command_program, working_directory};
@@ -25,7 +26,7 @@ pub(crate) fn tool_set(
         },
         runtime,
     )
-    .map_err(|e| e.body())
+    .map_err(ErrorBody::from)
 }
 
 /// Checks every program of the run against the policy before any program starts.
@@ -63,7 +64,7 @@ pub(crate) fn check_programs(
         tool_set(request, policy, wasi)?;
     }
     for check in &request.checks {
-        let argv = policy::command_words(check).map_err(|e| e.body())?;
+        let argv = policy::command_words(check)?;
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
@@ -81,7 +82,7 @@ fn check_call(
         }
         .body());
     }
-    let found = asserted.map_err(|e| e.body())?;
+    let found = asserted?;
     // The code that builds the program's command line also validates how its arguments are combined.
     let target = policy::target_call(call);
     for call in std::iter::once(call).chain(&target) {
@@ -140,7 +141,7 @@ fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> 
     };
     policy::assert_command(policy, &call)
         .map(|_| ())
-        .map_err(|e| e.body())
+        .map_err(ErrorBody::from)
 }
 
 #[cfg(test)]

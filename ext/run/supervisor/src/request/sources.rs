@@ -107,7 +107,7 @@ pub(crate) fn open_source(
     let authority = policy::MountAuthority {
         paths: &request.paths,
     };
-    policy::check_source(canonical, subject, authority).map_err(|e| e.body())?;
+    policy::check_source(canonical, subject, authority)?;
     Ok((source, path))
 }
 
@@ -117,13 +117,13 @@ pub(crate) fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, Error
     let mut all = of_task
         .chain(of_workflow)
         .map(|file| {
-            let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
+            let target = policy::check_staged_target(&file.target)?;
             open_file(&file.source, target, request)
         })
         .collect::<Result<Vec<_>, _>>()?;
     for file in request.workflow.iter().flat_map(|w| &w.files) {
         all.push(OpenStaged {
-            target: policy::check_staged_target(&file.target).map_err(|e| e.body())?,
+            target: policy::check_staged_target(&file.target)?,
             bytes: file.content.clone().into_bytes(),
         });
     }
@@ -131,7 +131,7 @@ pub(crate) fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, Error
     if let Some(lines) = settings.filter(|lines| !lines.is_empty()) {
         let target = format!("{PHP_SETTINGS}/recipe.ini");
         all.push(OpenStaged {
-            target: policy::check_staged_target(&target).map_err(|e| e.body())?,
+            target: policy::check_staged_target(&target)?,
             bytes: (lines.join("\n") + "\n").into_bytes(),
         });
     }
@@ -168,8 +168,7 @@ pub(crate) fn open_file(
         policy::MountAuthority {
             paths: &request.paths,
         },
-    )
-    .map_err(|e| e.body())?;
+    )?;
     let mut bytes = Vec::new();
     std::fs::File::from(fd)
         .take(STAGED_BYTES + 1)

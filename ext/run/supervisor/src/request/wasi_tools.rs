@@ -55,7 +55,7 @@ impl RunWasiTools {
                 source: rustix::io::Errno::ACCESS,
                 ..
             }) => Vec::new(),
-            listed => listed.map_err(|e| e.body())?,
+            listed => listed?,
         };
         let tools = registered.iter().map(|row| row.tool.clone()).collect();
         Ok(Self { registered, tools })
@@ -98,8 +98,8 @@ impl RunWasiTools {
         if self.offered(set).next().is_none() {
             return Ok(MountedWasiTools::default());
         }
-        let runner = WasiRunner::beside(launcher).map_err(|e| e.body())?;
-        let scratch = run_dir.scratch(SCRATCH).map_err(|e| e.body())?;
+        let runner = WasiRunner::beside(launcher)?;
+        let scratch = run_dir.scratch(SCRATCH)?;
         readable(&scratch, 0o755)?;
         let program = scratch.join(RUNNER);
         copy(runner.program(), &program, 0o755)?;
@@ -109,12 +109,9 @@ impl RunWasiTools {
             let directory = scratch.join(id.as_str());
             std::fs::create_dir(&directory).map_err(|e| failed(&directory, &e))?;
             readable(&directory, 0o755)?;
-            let compiled = row.compiled(&runner).map_err(|e| e.body())?;
+            let compiled = row.compiled(&runner)?;
             write(&directory.join("definition.json"), &row.definition)?;
-            write(
-                &directory.join("module.wasm"),
-                &row.module().map_err(|e| e.body())?,
-            )?;
+            write(&directory.join("module.wasm"), &row.module()?)?;
             copy(&compiled, &directory.join("module.cwasm"), 0o444)?;
             let tool = GuestWasiTool {
                 id: id.clone(),

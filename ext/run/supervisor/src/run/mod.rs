@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunFacts, RunId,
+    CodedError, ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunFacts, RunId,
     RunMode, RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
@@ -57,7 +57,7 @@ pub(crate) fn begin(
         asked,
         deadline: Instant::now() + wall,
     };
-    reap_dead(job.state(), &job.request().site).map_err(|e| e.body())?;
+    reap_dead(job.state(), &job.request().site)?;
     let spend = spend::reserve(&mut job)?;
     let request = job.request();
     let new = NewRun {
@@ -197,7 +197,7 @@ pub(crate) fn execute(
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
-            run_dir.write_result(&result).map_err(|e| e.body())?;
+            run_dir.write_result(&result)?;
             let ending = Ending {
                 outcome: result.outcome,
                 summary: result.summary.clone(),
@@ -205,9 +205,7 @@ pub(crate) fn execute(
                 error: result.error.clone(),
                 bundle_id: result.artifacts.as_ref().map(|a| a.bundle_id.clone()),
             };
-            run_dir
-                .settle(ending, Scratch::Remove)
-                .map_err(|e| e.body())?;
+            run_dir.settle(ending, Scratch::Remove)?;
             Ok(result)
         }
         Err(Failure { error, scratch }) => {
@@ -248,7 +246,7 @@ fn stages(
     clock: Clock,
 ) -> Result<RunResult, Failure> {
     end_check::check(&prepared.state, &prepared.request, EarlierBundle::Refuse)?;
-    run_dir.reserve().map_err(|e| e.body())?;
+    run_dir.reserve().map_err(ErrorBody::from)?;
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
     let work = work::run(&context, recorder, queue)?;

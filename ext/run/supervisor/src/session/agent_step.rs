@@ -31,7 +31,7 @@ impl Session<'_, '_> {
     ) -> Result<AgentStep, ErrorBody> {
         let context = self.context;
         let request = &context.prepared.request;
-        assert_step(&context.prepared.policy, call).map_err(|error| error.body())?;
+        assert_step(&context.prepared.policy, call)?;
         let agent = request.agent.as_ref().ok_or_else(|| {
             let message = "the run has no agent for this step: name a model or an agent";
             ErrorBody::new(ErrorCode::AgentMissing, message)

@@ -31,8 +31,7 @@ impl Session<'_, '_> {
         timeout: Duration,
     ) -> Result<Commanded, ErrorBody> {
         self.guest.services.check()?;
-        let found =
-            assert_command(&self.context.prepared.policy, call).map_err(|error| error.body())?;
+        let found = assert_command(&self.context.prepared.policy, call)?;
         if let Some(target) = target_call(call) {
             return self.agent_target(call, &target, timeout);
         }

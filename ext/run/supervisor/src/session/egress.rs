@@ -69,7 +69,7 @@ pub(crate) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
         used: Arc::clone(&context.backend.used),
     })
     .map(|bridge| ready(Some(bridge)))
-    .map_err(|e| e.body())
+    .map_err(ErrorBody::from)
 }
 
 /// Returns the bridge's route to the model; `None` if the guest gets no such route, which is always
@@ -80,7 +80,7 @@ fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRout
         (GuestPhase::Check, _) | (_, None) => return Ok(None),
         (GuestPhase::Work, Some(endpoint)) => endpoint,
     };
-    let base = check_model(endpoint).map_err(|e| e.body())?;
+    let base = check_model(endpoint)?;
     Ok(Some(ModelRoute {
         base,
         api: endpoint.api,
@@ -127,7 +127,7 @@ impl Ready {
                 bridge: Some(bridge),
                 mail,
             })
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 }
 

@@ -112,11 +112,7 @@ pub(crate) fn spec(
         limits: context.prepared.limits,
         egress,
         level: context.level,
-        tree: context
-            .run_dir
-            .scratch("guests")
-            .map_err(|e| e.body())?
-            .join(phase.as_str()),
+        tree: context.run_dir.scratch("guests")?.join(phase.as_str()),
     })
 }
 

@@ -19,7 +19,7 @@ use wp_codebox_artifacts::{
     SnapshotInput, StepInput, StepObservation,
 };
 use wp_codebox_contracts::{
-    ActionRequest, CommandCall, EpisodeExecution, ErrorBody, ErrorCode, LiveRequest,
+    ActionRequest, CodedError, CommandCall, EpisodeExecution, ErrorBody, ErrorCode, LiveRequest,
     ObservationSpec, ObservationType, SandboxSnapshot, SnapshotSemantics,
 };
 use wp_codebox_runtime::{HeldFacts, HeldMount, now_rfc3339};
@@ -89,13 +89,13 @@ fn store_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
         observations: session.recorder.evidence.observations.clone(),
     };
     let clean = session.recorder.cleaned(json!(facts));
-    context.run_dir.write_held(&clean).map_err(|e| e.body())
+    context.run_dir.write_held(&clean).map_err(ErrorBody::from)
 }
 
 /// Stores a part of the episode next to the journal, for the case that this process dies.
 fn store_part(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
     let run_dir = session.context.run_dir;
-    run_dir.append_episode(part).map_err(|e| e.body())
+    run_dir.append_episode(part).map_err(ErrorBody::from)
 }
 
 /// Adds a notice if a part of the episode could not be stored, each notice only once. The episode

@@ -8,6 +8,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::process::Command;
 use std::sync::Arc;
+use wp_codebox_contracts::ErrorBody;
 
 fn hello() -> Answer {
     stream(&[
@@ -90,7 +91,7 @@ fn model_client_with_an_invalid_base_url_or_key_cannot_be_opened() {
     let open = |base_url: &str, key: &str| {
         let endpoint = endpoint(ModelApi::OpenaiChat, base_url);
         let key = Some(Zeroizing::new(key.to_owned()));
-        ModelClient::open(&endpoint, key, &cancellation).map_err(|e| e.body())
+        ModelClient::open(&endpoint, key, &cancellation).map_err(ErrorBody::from)
     };
     open("http://127.0.0.1:1", KEY).unwrap();
     for base_url in [

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, WasiToolError, WasiToolId};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, WasiToolError, WasiToolId};
 
 /// Why a WASI tool cannot be registered, found, used or removed.
 #[derive(Debug, thiserror::Error)]
@@ -103,10 +103,10 @@ impl WasiRegistryError {
             source,
         }
     }
+}
 
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
+impl CodedError for WasiRegistryError {
+    fn code(&self) -> ErrorCode {
         match self {
             Self::RunnerMissing { .. } => ErrorCode::WasiRunnerMissing,
             Self::Runner { body } => body.code,
@@ -122,9 +122,7 @@ impl WasiRegistryError {
         }
     }
 
-    /// Returns the error with its code and what to do, for callers in other processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+    fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
             Self::RunnerMissing { .. } => body.hint(
@@ -148,5 +146,16 @@ impl WasiRegistryError {
             }
             Self::RunnerFailed { .. } | Self::Read { .. } | Self::Io { .. } => body,
         }
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl WasiRegistryError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }

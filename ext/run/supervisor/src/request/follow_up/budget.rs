@@ -89,7 +89,7 @@ pub(super) fn sum(one: ModelUsage, other: ModelUsage) -> ModelUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wp_codebox_contracts::ErrorCode;
+    use wp_codebox_contracts::{CodedError, ErrorCode};
 
     const USED: ModelUsage = ModelUsage {
         turns: 10,

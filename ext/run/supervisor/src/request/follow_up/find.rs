@@ -289,7 +289,7 @@ fn linked(link: Link, run_id: &RunId) -> Result<(Vec<RunId>, ModelUsage), Follow
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wp_codebox_contracts::ErrorCode;
+    use wp_codebox_contracts::{CodedError, ErrorCode};
 
     const TARGET: &str = "/workspace/p";
 

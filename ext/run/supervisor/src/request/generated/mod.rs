@@ -73,7 +73,7 @@ fn open_archive(
     let authority = policy::MountAuthority {
         paths: &request.paths,
     };
-    policy::check_staged_source(canonical, subject, authority).map_err(|e| e.body())?;
+    policy::check_staged_source(canonical, subject, authority)?;
     Ok((fd, path))
 }
 
@@ -88,9 +88,7 @@ pub(crate) fn build(
         let message = format!("the directory for {} cannot be made: {what}", row.of);
         ErrorBody::new(ErrorCode::SandboxStartFailed, message)
     };
-    let directory = run_dir
-        .scratch(&format!("made-{number}"))
-        .map_err(|e| e.body())?;
+    let directory = run_dir.scratch(&format!("made-{number}"))?;
     let open = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.to_string()))
@@ -110,8 +108,7 @@ pub(crate) fn build(
             let to = open(&directory)?;
             let rules = ExcludeRules::of_paths(without);
             let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
-            let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)
-                .map_err(|e| e.body())?;
+            let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)?;
             // Entries with the reason `Excluded` need no notice: the request itself excluded them.
             let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
             mount.left_out = copied.omitted.into_iter().filter(unasked).collect();

@@ -144,7 +144,7 @@ pub(crate) fn write(
         ErrorBody::new(ErrorCode::SandboxStartFailed, message)
     };
     let scratch = space.run_dir.scratch(&format!("git-{index}"));
-    let path = scratch.map_err(|e| e.body())?;
+    let path = scratch?;
     let commits = match &mount.history {
         None => {
             skeleton(&path, &mount.request.exclude).map_err(failed)?;

@@ -18,7 +18,9 @@ use wp_codebox_agent::{
     ModelClient, ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, drive,
     first_message, system_prompt,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
+use wp_codebox_contracts::{
+    CodedError, ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage,
+};
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Cancellation, Stop};
 
@@ -61,7 +63,7 @@ pub(super) fn run(
     let mut assignment = assignment(agent, endpoint, context, &set, &quoted);
     assignment.deadline = deadline;
     let key = key(context, endpoint)?;
-    let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
+    let mut client = ModelClient::open(endpoint, key, cancellation)?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
     let words = AgentOutputStream::begin(guest.recorder, &name)?;
     guest.recorder.evidence.agent = Some(AgentLog::default());

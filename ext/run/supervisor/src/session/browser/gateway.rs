@@ -160,7 +160,7 @@ impl Gateway {
         })
         .and_then(|bridge| bridge.serve(sockets.unix, sockets.tcp))
         .map(Self)
-        .map_err(|e| e.body())
+        .map_err(ErrorBody::from)
     }
 
     /// Stops the bridge after its guest has ended, and records the guest's requests to other hosts

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// Returns the server program. The statements on its standard input set the run's password.
 pub(super) fn server(password: &Zeroizing<String>) -> Result<Server, ErrorBody> {
-    let program = ServerProgram::MariaDb.find().map_err(|e| e.body())?;
+    let program = ServerProgram::MariaDb.find()?;
     Ok(Server {
         argv: vec![
             program.to_owned(),

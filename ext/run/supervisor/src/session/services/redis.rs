@@ -14,7 +14,7 @@ const DIRECTORY: &str = "/wordpress/wp-content/database";
 
 /// Returns the server program.
 pub(super) fn server() -> Result<Server, ErrorBody> {
-    let program = ServerProgram::Redis.find().map_err(|e| e.body())?;
+    let program = ServerProgram::Redis.find()?;
     let port = REDIS_PORT.to_string();
     let mut argv = vec![program.to_owned()];
     for (setting, value) in [

@@ -25,9 +25,7 @@ impl Base {
         shelf: &SnapshotStore,
         reference: &str,
     ) -> Result<Self, ErrorBody> {
-        let open = shelf
-            .open(reference, SnapshotScope::Any)
-            .map_err(|e| e.body())?;
+        let open = shelf.open(reference, SnapshotScope::Any)?;
         facts::check(context, &open.snapshot)?;
         let mut places = BTreeMap::new();
         for index in indexes(context) {

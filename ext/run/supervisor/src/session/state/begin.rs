@@ -16,9 +16,8 @@ pub(crate) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, Error
         return Ok(None);
     };
     require_layers(context.level)?;
-    let shelf =
-        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
-    let id = shelf.by_id(reference).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(&prepared.state, &prepared.request.site)?;
+    let id = shelf.by_id(reference)?;
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 

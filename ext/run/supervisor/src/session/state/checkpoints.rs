@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use wp_codebox_artifacts::Durability;
 use wp_codebox_contracts::{
-    CommandCall, ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot, SnapshotRequest,
-    schema_id,
+    CodedError, CommandCall, ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot,
+    SnapshotRequest, schema_id,
 };
 use wp_codebox_policy::arg_value;
 use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
@@ -64,7 +64,7 @@ impl Session<'_, '_> {
         })?;
         let name = arg_value(call, "name").unwrap_or_default().to_owned();
         let scratch = self.context.run_dir.scratch("checkpoints");
-        let shelf = SnapshotStore::at(scratch.map_err(|e| e.body())?);
+        let shelf = SnapshotStore::at(scratch?);
         let done = match operation {
             Operation::Create => self.create(&shelf, call, &name),
             Operation::Restore => self.bring_back(&shelf, &name),

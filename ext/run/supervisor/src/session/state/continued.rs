@@ -43,7 +43,7 @@ pub(crate) fn continued(
     inner: Box<dyn Runtime>,
     below: Below,
 ) -> Result<Box<dyn Runtime>, ErrorBody> {
-    let scratch = run_dir.scratch("merged").map_err(|e| e.body())?;
+    let scratch = run_dir.scratch("merged")?;
     Ok(Box::new(Continued {
         inner,
         below,
@@ -152,8 +152,7 @@ fn merged(scratch: &Path, below: &Below, layers: &Uppers) -> Result<Uppers, Erro
         let to = Dir::open(&path).map_err(|e| unable(e.into()))?;
         let limits = CaptureLimits::TREE;
         snapshot_layer(upper.as_fd(), Some(layer), to.as_fd(), &limits)
-            .and_then(|merged| mark_special_files(to.as_fd(), &merged.left_out))
-            .map_err(|e| e.body())?;
+            .and_then(|merged| mark_special_files(to.as_fd(), &merged.left_out))?;
         let fd = to.as_fd().try_clone_to_owned().map_err(unable)?;
         all.insert(*index, fd);
     }

@@ -92,9 +92,7 @@ impl Session<'_, '_> {
         let shelf = self.shelf()?;
         let run_id = &self.context.prepared.request.run_id;
         let named = shelf.find(reference, SnapshotScope::Run(run_id));
-        let id = named
-            .or_else(|_| shelf.by_id(reference))
-            .map_err(|e| e.body())?;
+        let id = named.or_else(|_| shelf.by_id(reference))?;
         let base = Base::open(self.context, &shelf, &id)?;
         let snapshot = base.snapshot().clone();
         self.replace(Some(Arc::new(base)))?;
@@ -134,7 +132,7 @@ impl Session<'_, '_> {
 
     fn shelf(&self) -> Result<SnapshotStore, ErrorBody> {
         let prepared = self.context.prepared;
-        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())
+        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(ErrorBody::from)
     }
 
     pub(super) fn keep(
@@ -185,7 +183,7 @@ impl Session<'_, '_> {
         let facts = facts::of(self.context, request, actor)?;
         shelf
             .keep(facts, &sources, durability)
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     pub(super) fn told(

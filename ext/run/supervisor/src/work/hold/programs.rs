@@ -237,7 +237,7 @@ fn checked_call(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, Erro
         command: COMMAND.to_owned(),
         args: vec![format!("command={program}")],
     };
-    assert_command(&session.context.prepared.policy, &asked).map_err(|e| e.body())?;
+    assert_command(&session.context.prepared.policy, &asked)?;
     for (name, value) in &exec.env {
         if !is_check_setting(name, value) {
             check_env_name(name).map_err(|e| e.body(name))?;
