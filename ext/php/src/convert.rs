@@ -8,7 +8,7 @@
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, json_number};
+use wp_codebox_contracts::{CodedError, json_number};
 
 /// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
 /// including those of the message around a request.
@@ -28,7 +28,8 @@ pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reason why a PHP value has no JSON form. `at` is the path of the value, for example
 /// `request.mounts[0].source`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(InputInvalid)]
 pub(crate) enum ConvertError {
     /// A string is not UTF-8.
     #[error("{at} is not valid UTF-8; give text, or base64 for bytes")]
@@ -57,23 +58,6 @@ pub(crate) enum ConvertError {
     /// A list of strings was expected.
     #[error("{at} must be a list of strings")]
     NotTexts { at: String },
-}
-
-impl From<ConvertError> for ErrorBody {
-    fn from(error: ConvertError) -> Self {
-        let code = match error {
-            ConvertError::NotUtf8 { .. }
-            | ConvertError::KeyNotUtf8 { .. }
-            | ConvertError::NotFinite { .. }
-            | ConvertError::Kind { .. }
-            | ConvertError::TooDeep { .. }
-            | ConvertError::TooMany { .. }
-            | ConvertError::TooLarge { .. }
-            | ConvertError::NotAnObject { .. }
-            | ConvertError::NotTexts { .. } => ErrorCode::InputInvalid,
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// One step of the path into a nested value; the path is formatted only for an error message.

@@ -9,7 +9,7 @@ use wp_codebox_artifacts::{
     CONTENT_INPUTS, PreflightError, StoredBundle, Verification, VerifyOptions, filter_patch,
     read_changed_files, sha256, split_patch, verify_bundle,
 };
-use wp_codebox_contracts::{ChangedFile, ErrorBody};
+use wp_codebox_contracts::{ChangedFile, CodedError, ErrorBody};
 
 /// Returns the whole patch of a bundle, or only its blocks for the given paths.
 pub(crate) fn patch(

@@ -13,14 +13,15 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, schema_id};
 use wp_codebox_control::wait_for;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// Reason why a subcommand of the runner returned no usable JSON document.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(RunnerUnavailable)]
 enum DoctorError {
     #[error(
         "PHP could not create a pipe to the runner (wp-codebox): {errno}; check PHP's limit on open files"
@@ -42,19 +43,6 @@ enum DoctorError {
         "the runner's self-test returned a document that this extension does not know; install the same version of the extension and of `wp-codebox`"
     )]
     Foreign,
-}
-
-impl From<DoctorError> for ErrorBody {
-    fn from(error: DoctorError) -> Self {
-        let code = match error {
-            DoctorError::Pipe { .. }
-            | DoctorError::Slow { .. }
-            | DoctorError::TooLong { .. }
-            | DoctorError::NoAnswer { .. }
-            | DoctorError::Foreign => ErrorCode::RunnerUnavailable,
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// Runs the host self-test and returns its report, a document `wp-codebox/doctor/v1`.

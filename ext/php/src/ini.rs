@@ -6,7 +6,7 @@ use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
 use wp_codebox_contracts::{
-    DEFAULT_MAX_LIMITS, ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds,
+    CodedError, DEFAULT_MAX_LIMITS, ErrorBody, GuestIds, IdentityChoice, InvalidGuestIds,
     LIMIT_FIELDS, LimitsRequest, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 use wp_codebox_policy as policy;
@@ -75,7 +75,8 @@ const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
 }
 
 /// Reason why a setting is invalid. `name` is the setting.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(ConfigInvalid, detail = Self::detail)]
 pub(crate) enum ConfigError {
     /// The value is not UTF-8 text.
     #[error("{name} is not valid UTF-8; set it to UTF-8 text in php.ini")]
@@ -108,19 +109,17 @@ pub(crate) enum ConfigError {
     NotHosts { name: String, form: &'static str },
 }
 
-impl From<ConfigError> for ErrorBody {
-    fn from(error: ConfigError) -> Self {
-        let name = match &error {
-            ConfigError::NotUtf8 { name }
-            | ConfigError::NotAbsolute { name }
-            | ConfigError::NotAKind { name }
-            | ConfigError::NotAnIdentity { name }
-            | ConfigError::NotIds { name, .. }
-            | ConfigError::NotACount { name, .. }
-            | ConfigError::NotLimits { name }
-            | ConfigError::NotHosts { name, .. } => name.clone(),
-        };
-        ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
+impl ConfigError {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        let (Self::NotUtf8 { name }
+        | Self::NotAbsolute { name }
+        | Self::NotAKind { name }
+        | Self::NotAnIdentity { name }
+        | Self::NotIds { name, .. }
+        | Self::NotACount { name, .. }
+        | Self::NotLimits { name }
+        | Self::NotHosts { name, .. }) = self;
+        body.with("setting", name.as_str())
     }
 }
 

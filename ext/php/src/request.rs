@@ -71,7 +71,7 @@ fn check_seeds(task: &TaskSpec, stage: Stage) -> Result<(), ErrorBody> {
 
 /// Splits a command line as a POSIX shell does; refuses syntax that only a shell understands.
 pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
-    command_words(line).map_err(|e| e.body())
+    command_words(line).map_err(ErrorBody::from)
 }
 
 /// Replaces the host files that command lines name by guest paths, and lists these files.
@@ -84,7 +84,7 @@ pub(crate) fn stage_commands(
     };
     let mut programs = HostPrograms::default();
     let lines = lines.iter().map(|line| programs.rewrite(line, &[], &real));
-    let lines = lines.collect::<Result<_, _>>().map_err(|e| e.body())?;
+    let lines = lines.collect::<Result<_, _>>()?;
     Ok((lines, programs.into_files()))
 }
 

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wp_codebox_apply::{ApplyError, Journal, Listed};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply, SiteChangeMessage,
-    SiteChangeRequest, SiteCommit, SiteId, SiteRollBack,
+    CodedError, ErrorBody, ErrorCode, HealthPlan, PROTOCOL_VERSION, SiteAction, SiteApply,
+    SiteChangeMessage, SiteChangeRequest, SiteCommit, SiteId, SiteRollBack,
 };
 use wp_codebox_control::Received;
 
@@ -118,7 +118,7 @@ pub(crate) fn list(settings: &Settings, site: &SiteId) -> Result<Value, Failure>
         return Ok(json!([]));
     };
     let all = journal.list().and_then(Listed::complete);
-    let all = all.map_err(|e| e.body())?;
+    let all = all?;
     let rows = all.iter().map(|change| {
         let mut row = json!(change);
         row["bytes"] = json!(journal.bytes(&change.id));
@@ -133,10 +133,10 @@ pub(crate) fn forget(settings: &Settings, site: &SiteId) -> Result<i64, Failure>
     let Some(journal) = journal(settings, site)? else {
         return Ok(0);
     };
-    let _claim = journal.claim().map_err(|e| e.body())?;
+    let _claim = journal.claim()?;
     let mut count = 0;
-    for change in journal.list().map_err(|e| e.body())?.changes {
-        journal.remove(&change.id).map_err(|e| e.body())?;
+    for change in journal.list()?.changes {
+        journal.remove(&change.id)?;
         count += 1;
     }
     Ok(count)
@@ -156,7 +156,7 @@ pub(crate) fn recover(settings: &Settings, site: &SiteId) -> Result<Value, Failu
             Err(ApplyError::Busy { .. }) => is_running = true,
             Err(error) => return Err(error.body().into()),
             Ok(claim) => {
-                for one in journal.recover().map_err(|e| e.body())? {
+                for one in journal.recover()? {
                     paths.extend(one.paths);
                     match one.error {
                         None => settled.push(one.id),
@@ -193,7 +193,7 @@ fn journal(settings: &Settings, site: &SiteId) -> Result<Option<Journal>, Failur
     if !directory.is_dir() {
         return Ok(None);
     }
-    Ok(Some(Journal::open(&directory).map_err(|e| e.body())?))
+    Ok(Some(Journal::open(&directory)?))
 }
 
 /// Builds the error of the process that changes the site. `what`, such as `did not start`, follows

@@ -18,7 +18,7 @@ use rustix::net::{
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Deadline for connecting while the listener's queue is full.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,12 +26,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Reason why the connection to the service's socket failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(RunnerUnavailable, detail = Self::detail)]
 pub(crate) enum SocketError {
     /// The path is longer than the 107 bytes of a unix socket address.
     #[error(
         "wp_codebox.runner_socket is too long for a socket path ({bytes} bytes, at most 107); set a shorter path in php.ini"
     )]
+    #[code(ConfigInvalid)]
     TooLong { bytes: usize },
     /// The socket file does not exist.
     #[error(
@@ -63,18 +65,9 @@ pub(crate) enum SocketError {
     Failed { path: String, errno: Errno },
 }
 
-impl From<SocketError> for ErrorBody {
-    fn from(error: SocketError) -> Self {
-        let code = match error {
-            SocketError::TooLong { .. } => ErrorCode::ConfigInvalid,
-            SocketError::Missing { .. }
-            | SocketError::Refused { .. }
-            | SocketError::Forbidden { .. }
-            | SocketError::Slow { .. }
-            | SocketError::Foreign { .. }
-            | SocketError::Failed { .. } => ErrorCode::RunnerUnavailable,
-        };
-        ErrorBody::new(code, error.to_string()).with("setting", "wp_codebox.runner_socket")
+impl SocketError {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        body.with("setting", "wp_codebox.runner_socket")
     }
 }
 

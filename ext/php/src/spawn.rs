@@ -15,7 +15,7 @@ use rustix::process::{
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::ptr;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// The descriptor through which a child exchanges data with this process. Each standard stream that
 /// is not this descriptor is `/dev/null`.
@@ -28,35 +28,26 @@ pub(crate) enum Wiring<'fd> {
 }
 
 /// Reason why a program could not be started.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 pub(crate) enum SpawnError {
     /// `posix_spawn` failed.
     #[error(
         "the runner could not be started ({reason}); install it or set wp_codebox.runner in php.ini"
     )]
+    #[code(RunnerUnavailable)]
     Start { reason: String },
     /// An argument contains a NUL byte.
     #[error(
         "an argument of the runner contains a NUL byte; check the wp_codebox settings in php.ini"
     )]
+    #[code(ConfigInvalid)]
     Argument,
     /// A descriptor could not be duplicated.
     #[error(
         "PHP could not duplicate a file descriptor for the runner: {errno}; check its limit on open files"
     )]
+    #[code(RunnerUnavailable)]
     Descriptor { errno: Errno },
-}
-
-impl From<SpawnError> for ErrorBody {
-    fn from(error: SpawnError) -> Self {
-        let code = match error {
-            SpawnError::Start { .. } | SpawnError::Descriptor { .. } => {
-                ErrorCode::RunnerUnavailable
-            }
-            SpawnError::Argument => ErrorCode::ConfigInvalid,
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// How a child ended.

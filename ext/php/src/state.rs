@@ -17,10 +17,11 @@ use std::path::Path;
 use wp_codebox_artifacts::{
     Dir, HostKey, KeyError, StateVersionError, TrustedKeys, VerifyOptions, check_state_version,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, Sha256Hex};
 
 /// Reason why the state directory cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(StateDirInvalid)]
 pub(crate) enum StateError {
     /// The directory cannot be opened.
     #[error(
@@ -55,21 +56,6 @@ pub(crate) enum StateError {
     /// A newer program wrote the directory, or its version cannot be read.
     #[error(transparent)]
     Version(#[from] StateVersionError),
-}
-
-impl From<StateError> for ErrorBody {
-    fn from(error: StateError) -> Self {
-        let code = match error {
-            StateError::Open { .. }
-            | StateError::NoneOfUser { .. }
-            | StateError::NoneOfRoot
-            | StateError::OldLayout { .. }
-            | StateError::Foreign { .. }
-            | StateError::TooOpen
-            | StateError::Version(_) => ErrorCode::StateDirInvalid,
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// The opened state directory.

@@ -21,7 +21,7 @@ use wp_codebox_artifacts::{
     MembersError, PreflightRequest, Replace, SignatureRule, StoredBundle, VerifyOptions, preflight,
     write_archive,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 
 /// Maximum size of one changed file's patch in a result for PHP, in bytes; a longer one is cut.
 const MAX_PATCH: usize = 1024 * 1024;
@@ -75,8 +75,7 @@ pub(crate) fn to_memory(
     let most = u64::try_from(most)
         .map_err(|_| ErrorBody::new(ErrorCode::InputInvalid, "maxBytes must be 0 or more"))?;
     let mut bytes = Vec::new();
-    write_archive(&bundle.directory, &options(settings)?, most, &mut bytes)
-        .map_err(|e| e.body())?;
+    write_archive(&bundle.directory, &options(settings)?, most, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -104,13 +103,13 @@ pub(crate) fn download(
         signatures: SignatureRule::Any,
         ..PreflightRequest::default()
     };
-    let ready = preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+    let ready = preflight(&bundle.directory, &request)?;
     match form {
         "patch" if ready.patch.len() as u64 > most => {
             Err(DownloadError::TooLarge { most }.body().into())
         }
         "patch" => Ok(ready.patch.into_bytes()),
-        "zip" => Ok(ready.zip(&bundle.directory, most).map_err(|e| e.body())?),
+        "zip" => Ok(ready.zip(&bundle.directory, most)?),
         _ => Err(refused("form must be patch or zip")),
     }
 }

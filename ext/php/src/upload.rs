@@ -52,9 +52,9 @@ pub(crate) fn compose(
 ) -> Result<Composed, Failure> {
     let state = State::open(settings)?;
     let _owner = state.as_owner();
-    let key = HostKey::load_or_create(&state.directory).map_err(|e| e.body())?;
+    let key = HostKey::load_or_create(&state.directory)?;
     let composed = bundles::compose(store, &key, request, &Redactor::new(&[]));
-    Ok(composed.map_err(|e| e.body())?)
+    Ok(composed?)
 }
 
 fn row(place: &str, row: Value, known: &[&str]) -> Result<Fields, ErrorBody> {

@@ -71,7 +71,7 @@ impl AgentTask {
                 preview: &preview.own_object("preview")?,
                 wordpress: wordpress.utf8("wordpress")?,
             };
-            let document = agent_task_run(&facts).map_err(|error| error.body())?;
+            let document = agent_task_run(&facts)?;
             Ok(Answer(Value::Object(document)))
         })
     }

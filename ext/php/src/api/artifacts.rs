@@ -24,7 +24,7 @@ use wp_codebox_artifacts::{
     self as bundles, AuditLog, BrowserOriginRule, Dir, Json, MemberSet, OverLimit,
     PreflightRequest, SignatureReport, SignatureRule, Store, StoredBundle, Verification,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
 /// The PHP class for artifact bundles: the recorded changes of a run, with manifest and signature.
@@ -84,7 +84,7 @@ impl Artifacts {
     pub(crate) fn list(site: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
-            let rows = site.store.list().map_err(|e| e.body())?;
+            let rows = site.store.list()?;
             let rows = rows.iter().map(|row| {
                 let mut answer = json!(row);
                 answer["directory"] = site.directory(row.run_id.as_str()).into();
@@ -136,7 +136,7 @@ impl Artifacts {
             let site = Site::open(&site)?;
             let request = preflight_request(&site.settings, request.object("request")?)?;
             let bundle = site.resolve(&reference)?;
-            let checked = bundles::preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+            let checked = bundles::preflight(&bundle.directory, &request)?;
             let mut answer = json!(checked);
             answer["run_id"] = json!(bundle.row.run_id);
             answer["signature"] = signature_answer(&checked.signature);
@@ -151,7 +151,7 @@ impl Artifacts {
         guard(|| {
             let site = Site::open(&site)?;
             let reference = reference.utf8("reference")?;
-            let discarded = site.store.discard(reference).map_err(|e| e.body())?;
+            let discarded = site.store.discard(reference)?;
             Ok(Answer(json!(discarded)))
         })
     }
@@ -172,8 +172,7 @@ impl Artifacts {
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let appended = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.append(&record, &now, &Redactor::new(&[]), &anchors))
-                .map_err(|e| e.body())?;
+                .and_then(|log| log.append(&record, &now, &Redactor::new(&[]), &anchors))?;
             Ok(Answer(
                 json!({"record": appended.entry, "anchor": appended.anchor}),
             ))
@@ -197,8 +196,7 @@ impl Artifacts {
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let reading = AuditLog::open(&state.directory, &site)
-                .and_then(|log| audit::page(&log, window, &anchors))
-                .map_err(|e| e.body())?;
+                .and_then(|log| audit::page(&log, window, &anchors))?;
             let mut chain = json!({"valid": reading.valid, "head": reading.head});
             if let Some(line) = reading.broken_at {
                 chain["broken_at"] = line.into();
@@ -223,9 +221,8 @@ impl Artifacts {
             let most = usize::try_from(audit::MAX_AUDIT_ENTRIES).unwrap_or(usize::MAX);
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
-            let excerpt = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.about(&runs, most))
-                .map_err(|e| e.body())?;
+            let excerpt =
+                AuditLog::open(&state.directory, &site).and_then(|log| log.about(&runs, most))?;
             Ok(Answer(json!(excerpt)))
         })
     }
@@ -245,8 +242,7 @@ impl Artifacts {
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let excerpt = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.of_operations(&operations, before, most))
-                .map_err(|e| e.body())?;
+                .and_then(|log| log.of_operations(&operations, before, most))?;
             Ok(Answer(json!(excerpt)))
         })
     }
@@ -370,7 +366,7 @@ impl Site {
         let state = State::open(&settings)?;
         let store = {
             let _owner = state.as_owner();
-            Store::open(&state.directory, &id).map_err(|e| e.body())?
+            Store::open(&state.directory, &id)?
         };
         Ok(Self {
             settings,
@@ -381,7 +377,7 @@ impl Site {
 
     fn resolve(&self, reference: &Text<'_>) -> Result<StoredBundle, Failure> {
         let reference = reference.utf8("reference")?;
-        Ok(self.store.resolve(reference).map_err(|e| e.body())?)
+        Ok(self.store.resolve(reference)?)
     }
 
     /// Stores an imported bundle with the rights of the owner of the state directory. `members` was
@@ -390,7 +386,7 @@ impl Site {
         let imported = {
             let state = State::open(&self.settings)?;
             let _owner = state.as_owner();
-            bundles::import(&self.store, members, &options.rules).map_err(|e| e.body())?
+            bundles::import(&self.store, members, &options.rules)?
         };
         let directory = self.directory(imported.run_id.as_str());
         let verification = verification_answer(&imported.verification, &directory);

@@ -6,6 +6,7 @@ use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
 use serde_json::{Value, json};
+use wp_codebox_contracts::CodedError;
 use wp_codebox_policy as rules;
 
 /// The PHP class for runtime policies and the registry of guest commands.
@@ -42,7 +43,7 @@ impl Policy {
     pub(crate) fn assert_command(policy: Array<'_>, command: Text<'_>) -> PhpResult<()> {
         guard(|| {
             let document = Value::Object(policy.object("policy")?);
-            let policy = rules::parse(&document).map_err(|error| error.body())?;
+            let policy = rules::parse(&document)?;
             let command = command.utf8("command")?;
             if !policy.commands.iter().any(|id| id == command) {
                 let error = rules::CommandError::Disallowed {
