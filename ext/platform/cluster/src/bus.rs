@@ -9,34 +9,48 @@ use crate::record::{Record, Revision, Versioned};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// Why the message server did not do what it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 pub enum BusError {
     /// The server did not answer. It may have carried out the request nevertheless.
     #[error("the message server does not answer: {detail}")]
+    #[code(
+        ClusterUnreachable,
+        hint = "check the address, and that the server runs and can be reached from this host"
+    )]
     Unreachable {
         /// What was tried, without credentials.
         detail: String,
     },
     /// Another program changed the value: its key exists already, or its revision is another one.
     #[error("another program changed the value")]
+    #[code(ClusterConflict)]
     Changed,
     /// There is no such record or object.
     #[error("the message server has no {what}")]
+    #[code(ClusterMissing)]
     Missing {
         /// What was not found.
         what: String,
     },
     /// A stream, bucket or disk is full.
     #[error("the message server has no free space: {detail}")]
+    #[code(
+        ClusterFull,
+        hint = "wait until tasks have ended, or raise the limits with `wp-codebox cluster setup`"
+    )]
     Full {
         /// Which limit is reached.
         detail: String,
     },
     /// An object is larger than the limit.
     #[error("the object {name} for the message server is larger than {limit} bytes")]
+    #[code(
+        ClusterObjectTooLarge,
+        hint = "let the run have fewer or smaller files; `wp-codebox cluster setup --object-size` raises the limit for inputs and results"
+    )]
     TooLarge {
         /// Name of the object.
         name: String,
@@ -45,18 +59,27 @@ pub enum BusError {
     },
     /// The account may not do this.
     #[error("the message server account of this program may not {action}")]
+    #[code(
+        ClusterDenied,
+        hint = "`wp-codebox cluster permissions` prints the permissions that an account needs"
+    )]
     Denied {
         /// What was refused.
         action: String,
     },
     /// The streams and buckets of a cluster do not exist.
     #[error("the message server is not set up for a cluster: {detail}")]
+    #[code(
+        ClusterNotSetUp,
+        hint = "run `wp-codebox cluster setup` once, with an account that may create streams"
+    )]
     NotSetUp {
         /// What is missing.
         detail: String,
     },
     /// The version of the server is too old: it lacks functions that a cluster needs.
     #[error("the message server has version {found}, but a cluster needs {needed} or newer")]
+    #[code(ClusterServerTooOld, hint = "install a newer nats-server")]
     ServerTooOld {
         /// Version of the server.
         found: String,
@@ -67,62 +90,20 @@ pub enum BusError {
     #[error(
         "the message server is not strict: an account of it could remove the messages of others"
     )]
+    #[code(
+        ClusterServerNotStrict,
+        hint = "set \"strict: true\" in the block \"jetstream\" of the configuration of each nats-server, and restart it"
+    )]
     ServerNotStrict,
     /// A stored value cannot be read; another program wrote it, or a version that is too new.
     #[error("{what} cannot be read: {detail}")]
+    #[code(ClusterUnreadable)]
     Unreadable {
         /// Which value.
         what: String,
         /// What is wrong with it.
         detail: String,
     },
-}
-
-impl BusError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Unreachable { .. } => ErrorCode::ClusterUnreachable,
-            Self::Changed => ErrorCode::ClusterConflict,
-            Self::Missing { .. } => ErrorCode::ClusterMissing,
-            Self::Full { .. } => ErrorCode::ClusterFull,
-            Self::TooLarge { .. } => ErrorCode::ClusterObjectTooLarge,
-            Self::Denied { .. } => ErrorCode::ClusterDenied,
-            Self::NotSetUp { .. } => ErrorCode::ClusterNotSetUp,
-            Self::ServerTooOld { .. } => ErrorCode::ClusterServerTooOld,
-            Self::ServerNotStrict => ErrorCode::ClusterServerNotStrict,
-            Self::Unreadable { .. } => ErrorCode::ClusterUnreadable,
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Unreachable { .. } => body.hint(
-                "check the address, and that the server runs and can be reached from this host",
-            ),
-            Self::Full { .. } => body.hint(
-                "wait until tasks have ended, or raise the limits with `wp-codebox cluster setup`",
-            ),
-            Self::Denied { .. } => body.hint(
-                "`wp-codebox cluster permissions` prints the permissions that an account needs",
-            ),
-            Self::NotSetUp { .. } => body.hint(
-                "run `wp-codebox cluster setup` once, with an account that may create streams",
-            ),
-            Self::ServerTooOld { .. } => body.hint("install a newer nats-server"),
-            Self::ServerNotStrict => body.hint(
-                "set \"strict: true\" in the block \"jetstream\" of the configuration of each nats-server, and restart it",
-            ),
-            Self::TooLarge { .. } => body.hint(
-                "let the run have fewer or smaller files; `wp-codebox cluster setup --object-size` raises the limit for inputs and results",
-            ),
-            Self::Changed | Self::Missing { .. } | Self::Unreadable { .. } => body,
-        }
-    }
 }
 
 /// An object of a submitter. Objects never change; each name stands for one content.

@@ -22,7 +22,7 @@ use crate::record::{Record, Revision, State};
 use crate::task::{ClusterTask, TaskError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_contracts::{CodedError, RunId, Sha256Hex};
 
 /// Time after which a submitter checks for its objects again: the collector's ten seconds, and
 /// twenty more until the server has carried out the collector's last request.
@@ -31,30 +31,13 @@ pub const REMOVAL_WINDOW: Duration = Duration::from_secs(30);
 const LAST_REMOVAL: Duration = Duration::from_secs(10);
 
 /// Why a collection ended early.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum CollectError {
     /// The message server refused or failed.
     #[error(transparent)]
+    #[code(transparent)]
     Bus(#[from] BusError),
-}
-
-impl CollectError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Bus(error) => error.code(),
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        match self {
-            Self::Bus(error) => error.body(),
-        }
-    }
 }
 
 /// What a pass removed.
@@ -231,6 +214,7 @@ mod tests {
     use std::cell::Cell;
     use wp_codebox_artifacts::sha256;
     use wp_codebox_contracts::RunId;
+    use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     fn record(number: u32, task: &Sha256Hex, state: State) -> Record {
         let submitter = SubmitterName::new("team").unwrap();

@@ -5,7 +5,7 @@ use crate::names::RunKey;
 use crate::record::{Claimant, Record, State, Versioned};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 
 use crate::trust::NodeKeys;
 
@@ -51,7 +51,7 @@ pub enum Seen {
 pub fn check_nodes(bus: &dyn Bus, nodes: &NodeKeys) -> Result<(), ErrorBody> {
     let mut untrusted = None;
     for node in nodes.names() {
-        let Some(host) = bus.host(node).map_err(|e| e.body())? else {
+        let Some(host) = bus.host(node)? else {
             continue;
         };
         match nodes.check(node, &host.value.key_id) {
@@ -77,7 +77,7 @@ pub fn submit(
     let created = match bus.create_record(record) {
         Ok(revision) => Some(revision),
         Err(BusError::Changed) => {
-            let present = bus.record(&record.key).map_err(|e| e.body())?;
+            let present = bus.record(&record.key)?;
             let Some(present) = present else {
                 return Err(BusError::Changed.body());
             };
@@ -101,7 +101,7 @@ pub fn submit(
     let id = format!("{}.0", record.key.run);
     let publish = || {
         let published = bus.publish(&record.queue, &record.key, &id);
-        published.map_err(|e| e.body())
+        published.map_err(ErrorBody::from)
     };
     match (confirm().and_then(|()| publish()), created) {
         (Ok(()), Some(_)) => Ok(Submitted::Created),

@@ -7,32 +7,19 @@
 use crate::names::NodeName;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// The key is not listed for the node.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error(
     "the key {key} is not listed for the node {node}; add it to the list of nodes if that node is yours"
 )]
+#[code(ClusterNodeUntrusted)]
 pub struct UntrustedNode {
     /// Node for which the key signed.
     pub node: NodeName,
     /// Key that signed the request or result.
     pub key: Sha256Hex,
-}
-
-impl UntrustedNode {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        ErrorCode::ClusterNodeUntrusted
-    }
-
-    /// Returns public code and message.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
 }
 
 /// Ids of the keys ([`wp_codebox_artifacts::PublicKey::key_id`]) by which a submitter trusts nodes.

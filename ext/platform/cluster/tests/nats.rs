@@ -22,7 +22,7 @@ use wp_codebox_cluster::nats::{
     Credentials, Limits, NatsBus, NatsOptions, Party, Setup, SetupReport, Shrink, setup,
 };
 use wp_codebox_cluster::record::{Claimant, PROTOCOL, Record, Revision, State};
-use wp_codebox_contracts::{RunId, ServerUrl, Sha256Hex};
+use wp_codebox_contracts::{CodedError, RunId, ServerUrl, Sha256Hex};
 
 /// Time limit for what a test waits for; long, because other programs share the processors.
 const PATIENCE: Duration = Duration::from_secs(60);

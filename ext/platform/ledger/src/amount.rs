@@ -2,21 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, UNIX_EPOCH};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Error for a number that is no amount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("{given} is not an amount of credits; it must be from 0 to 9007199254740991")]
+#[code(InputInvalid)]
 pub struct AmountError {
     given: u64,
-}
-
-impl AmountError {
-    /// Returns the error as serialised between processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::InputInvalid, self.to_string())
-    }
 }
 
 /// Amount of credits in the smallest unit of the price table, from 0 to 2^53 - 1, so that every

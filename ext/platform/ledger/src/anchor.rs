@@ -9,7 +9,7 @@ use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// Largest anchor file in bytes.
 const MAX_BYTES: usize = 4096;
@@ -35,11 +35,13 @@ pub(crate) struct Anchor {
 }
 
 /// Why the anchor cannot be used, or contradicts the database.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(LedgerDamaged)]
 pub enum AnchorError {
     /// A file operation failed.
     #[error(transparent)]
+    #[code(source)]
     Files(#[from] FilesError),
     /// The file is not an anchor.
     #[error("{} is not the anchor file of a ledger; restore database and anchor file from the same backup", .path.display())]
@@ -93,23 +95,6 @@ pub enum AnchorError {
         /// Number of entries after the anchor.
         count: u64,
     },
-}
-
-impl AnchorError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Files(error) => error.code(),
-            Self::Malformed { .. }
-            | Self::Missing { .. }
-            | Self::DatabaseMissing { .. }
-            | Self::OtherLedger { .. }
-            | Self::RolledBack { .. }
-            | Self::Replaced { .. }
-            | Self::Unanchored { .. } => ErrorCode::LedgerDamaged,
-        }
-    }
 }
 
 /// Relation of an anchor to a database that does not contradict it.

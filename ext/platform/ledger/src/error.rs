@@ -6,16 +6,21 @@ use crate::files::FilesError;
 use crate::names::{AccountId, GrantReference, SandboxKey};
 use crate::prices::PricesError;
 use rusqlite::ffi;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 
 /// Error of an operation on the ledger. After an error the operation changed nothing, with one
 /// exception: see [`Self::Unanchored`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum LedgerError {
     /// The account has fewer credits available than the reservation needs.
     #[error(
         "the account {account} has {available} credits available, and the sandbox needs {needed}"
+    )]
+    #[code(
+        CreditsShort,
+        hint = "grant credits with `wp-codebox ledger grant`, or choose a shorter duration"
     )]
     Short {
         /// Account that pays.
@@ -29,6 +34,7 @@ pub enum LedgerError {
     #[error(
         "the account {account} has got {granted} credits already; with {amount} more the sum would be larger than 9007199254740991"
     )]
+    #[code(InputInvalid)]
     Overflow {
         /// Account of the grant.
         account: AccountId,
@@ -39,9 +45,11 @@ pub enum LedgerError {
     },
     /// The grant gives nothing.
     #[error("a grant must give at least 1 credit")]
+    #[code(InputInvalid)]
     NothingGranted,
     /// The time is after the year 9999.
     #[error("the time {milliseconds} ms is after the year 9999; check the clock of this host")]
+    #[code(InputInvalid)]
     Time {
         /// Milliseconds since 1970.
         milliseconds: u64,
@@ -50,6 +58,7 @@ pub enum LedgerError {
     #[error(
         "the reference {reference} belongs to another grant, in entry {seq}; give each grant a reference of its own"
     )]
+    #[code(LedgerConflict)]
     ReferenceUsed {
         /// Reference of the grant.
         reference: GrantReference,
@@ -60,6 +69,7 @@ pub enum LedgerError {
     #[error(
         "the sandbox {sandbox} has another reservation, in entry {seq}; settle or release it first"
     )]
+    #[code(LedgerConflict)]
     ReservedOtherwise {
         /// Sandbox of the reservation.
         sandbox: SandboxKey,
@@ -70,6 +80,7 @@ pub enum LedgerError {
     #[error(
         "the credits of the sandbox {sandbox} were settled already, in entry {seq}; use a new sandbox id"
     )]
+    #[code(LedgerConflict)]
     Settled {
         /// Sandbox that is settled.
         sandbox: SandboxKey,
@@ -80,6 +91,7 @@ pub enum LedgerError {
     #[error(
         "the reservation of the sandbox {sandbox} was released, in entry {seq}; reserve again first"
     )]
+    #[code(LedgerConflict)]
     Released {
         /// Sandbox that was released.
         sandbox: SandboxKey,
@@ -88,33 +100,40 @@ pub enum LedgerError {
     },
     /// The ledger has no reservation of the sandbox.
     #[error("no credits are reserved for the sandbox {sandbox}; reserve credits for it first")]
+    #[code(LedgerConflict)]
     NotReserved {
         /// Sandbox that is unknown.
         sandbox: SandboxKey,
     },
     /// The quote's amount does not follow from its price and duration.
     #[error("the amount of the quote does not follow from its price and duration; get a new quote")]
+    #[code(InputInvalid)]
     QuoteInconsistent,
     /// The price of the extended reservation cannot be computed.
     #[error(transparent)]
+    #[code(source)]
     Prices(#[from] PricesError),
     /// The ledger does not exist and the caller wanted an existing one.
     #[error("there is no ledger at {path}; `wp-codebox ledger grant` creates it")]
+    #[code(LedgerUnavailable)]
     Missing {
         /// Path of the database.
         path: String,
     },
     /// A file of the ledger or its directory is not usable.
     #[error(transparent)]
+    #[code(source)]
     Files(#[from] FilesError),
     /// The anchor contradicts the database, or cannot be read.
     #[error(transparent)]
+    #[code(source)]
     Anchor(#[from] AnchorError),
     /// The entry is on the disk, but its anchor is not. The next operation writes the anchor first;
     /// repeating this operation changes nothing.
     #[error(
         "entry {seq} is stored, but the anchor file could not be updated; correct the cause, then repeat the operation, which adds no second entry"
     )]
+    #[code(LedgerUnavailable)]
     Unanchored {
         /// Number of the entry.
         seq: u64,
@@ -126,6 +145,7 @@ pub enum LedgerError {
     #[error(
         "{path} has the version {found}, and this program reads the version {known}; use the newer wp-codebox that wrote it"
     )]
+    #[code(LedgerUnavailable)]
     Newer {
         /// Path of the database.
         path: String,
@@ -136,6 +156,7 @@ pub enum LedgerError {
     },
     /// The file is no ledger of this program.
     #[error("{path} is not a ledger: {why}; restore the ledger from a backup")]
+    #[code(LedgerDamaged)]
     NotLedger {
         /// Path of the database.
         path: String,
@@ -146,6 +167,7 @@ pub enum LedgerError {
     #[error(
         "entry {seq} of the ledger is damaged: {why}; restore database and anchor file from the same backup"
     )]
+    #[code(LedgerDamaged)]
     Damaged {
         /// Number of the entry; 0 if no single entry is damaged.
         seq: u64,
@@ -154,6 +176,7 @@ pub enum LedgerError {
     },
     /// SQLite failed.
     #[error("the ledger cannot be {action}: {source}; check owner and free space of its directory")]
+    #[code(LedgerUnavailable)]
     Database {
         /// What was attempted, as a participle.
         action: &'static str,
@@ -165,12 +188,14 @@ pub enum LedgerError {
     #[error(
         "another process still used the ledger after a wait of {seconds} s; try again when it has ended"
     )]
+    #[code(LedgerUnavailable)]
     Busy {
         /// How long this process waited.
         seconds: u64,
     },
     /// No random numbers for the id of a new ledger.
     #[error("the id of a new ledger cannot be made: {source}; check /dev/urandom")]
+    #[code(LedgerUnavailable)]
     Random {
         /// Why.
         #[source]
@@ -178,6 +203,7 @@ pub enum LedgerError {
     },
     /// The export cannot be written.
     #[error("the export cannot be written: {source}; check the free space")]
+    #[code(LedgerUnavailable)]
     Export {
         /// Why.
         #[source]
@@ -185,6 +211,7 @@ pub enum LedgerError {
     },
     /// A defect: an entry has no JSON form.
     #[error("an entry of the ledger cannot be written as JSON: {source}")]
+    #[code(Internal)]
     Json {
         /// Why.
         #[source]
@@ -217,39 +244,7 @@ impl LedgerError {
         }
     }
 
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Short { .. } => ErrorCode::CreditsShort,
-            Self::Overflow { .. }
-            | Self::NothingGranted
-            | Self::Time { .. }
-            | Self::QuoteInconsistent => ErrorCode::InputInvalid,
-            Self::ReferenceUsed { .. }
-            | Self::ReservedOtherwise { .. }
-            | Self::Settled { .. }
-            | Self::Released { .. }
-            | Self::NotReserved { .. } => ErrorCode::LedgerConflict,
-            Self::Prices(error) => error.body().code,
-            Self::Missing { .. } => ErrorCode::LedgerUnavailable,
-            Self::Files(error) => error.code(),
-            Self::Anchor(error) => error.code(),
-            Self::NotLedger { .. } | Self::Damaged { .. } => ErrorCode::LedgerDamaged,
-            Self::Newer { .. }
-            | Self::Unanchored { .. }
-            | Self::Database { .. }
-            | Self::Busy { .. }
-            | Self::Random { .. }
-            | Self::Export { .. } => ErrorCode::LedgerUnavailable,
-            Self::Json { .. } => ErrorCode::Internal,
-        }
-    }
-
-    /// Returns the error as serialised between processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         let body = match body.code {
             ErrorCode::LedgerDamaged => body.hint(
                 "restore the newest backup of database and anchor file, and see docs/ledger.md",
@@ -260,7 +255,6 @@ impl LedgerError {
             Self::Short {
                 available, needed, ..
             } => body
-                .hint("grant credits with `wp-codebox ledger grant`, or choose a shorter duration")
                 .with("available", available.get())
                 .with("needed", needed.get()),
             Self::Unanchored { source, .. } => body.hint(source.to_string()),

@@ -11,22 +11,24 @@ use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::CodedError;
 
 /// Pause between two attempts to lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Why a file or directory of the ledger is not usable.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 pub enum FilesError {
     /// The path names no file in a directory.
     #[error("{} does not name a file in a directory; give the path of a file", .path.display())]
+    #[code(InputInvalid)]
     Path {
         /// Path that was given.
         path: PathBuf,
     },
     /// A system call failed.
     #[error("{} cannot be {action}: {source}; check that this user may write its directory", .path.display())]
+    #[code(LedgerUnavailable)]
     Io {
         /// What was attempted, as a participle.
         action: &'static str,
@@ -38,28 +40,18 @@ pub enum FilesError {
     },
     /// Another user could change the file or directory.
     #[error("another user can write to {}; make the user that runs this program its owner, with mode 0700 or 0600", .path.display())]
+    #[code(LedgerUnavailable)]
     NotPrivate {
         /// File or directory.
         path: PathBuf,
     },
     /// A symbolic link, FIFO, device or directory is where a file must be.
     #[error("{} is not a regular file or has more than one hard link; remove it, or restore the ledger from a backup", .path.display())]
+    #[code(LedgerDamaged)]
     NotRegular {
         /// Path of what is not a regular file.
         path: PathBuf,
     },
-}
-
-impl FilesError {
-    /// Returns the stable code.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Path { .. } => ErrorCode::InputInvalid,
-            Self::Io { .. } | Self::NotPrivate { .. } => ErrorCode::LedgerUnavailable,
-            Self::NotRegular { .. } => ErrorCode::LedgerDamaged,
-        }
-    }
 }
 
 /// Paths of a ledger's database and of its anchor. They should be on different disks, or at least

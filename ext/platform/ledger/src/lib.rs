@@ -18,14 +18,14 @@
 //! # use wp_codebox_ledger::*;
 //! # fn main() -> Result<(), wp_codebox_contracts::ErrorBody> {
 //! let files = LedgerFiles::in_state(std::path::Path::new("/var/lib/wp-codebox"));
-//! let ledger = Ledger::open(&files).map_err(|e| e.body())?;
-//! let prices = Prices::parse(b"{}").map_err(|e| e.body())?;
-//! let account = AccountId::new("shop").map_err(|e| e.body())?;
-//! let sandbox = SandboxKey::new("run_1f").map_err(|e| e.body())?;
+//! let ledger = Ledger::open(&files)?;
+//! let prices = Prices::parse(b"{}")?;
+//! let account = AccountId::new("shop")?;
+//! let sandbox = SandboxKey::new("run_1f")?;
 //! let now = UnixMillis(1_767_225_600_000);
-//! let quote = prices.quote("ext.native", 3_600_000, Gpu::Absent).map_err(|e| e.body())?;
-//! ledger.reserve(&account, &sandbox, &quote, now).map_err(|e| e.body())?; // before the start
-//! ledger.settle(&sandbox, Actuals::WallClock, now).map_err(|e| e.body())?; // after the end
+//! let quote = prices.quote("ext.native", 3_600_000, Gpu::Absent)?;
+//! ledger.reserve(&account, &sandbox, &quote, now)?; // before the start
+//! ledger.settle(&sandbox, Actuals::WallClock, now)?; // after the end
 //! # Ok(()) }
 //! ```
 #![forbid(unsafe_code)]

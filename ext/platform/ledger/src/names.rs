@@ -1,23 +1,16 @@
 //! Names in the ledger and texts for people. Each has a bounded length and no control characters.
 
 use serde::{Deserialize, Serialize};
+use wp_codebox_contracts::CodedError;
 use wp_codebox_contracts::terminal_text::is_hidden;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Error for a text that is not a valid name or note.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 #[error("the {what} is not valid; it must be {rule}")]
+#[code(InputInvalid)]
 pub struct NameError {
     what: &'static str,
     rule: &'static str,
-}
-
-impl NameError {
-    /// Returns the error as serialised between processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::InputInvalid, self.to_string())
-    }
 }
 
 macro_rules! name {

@@ -4,7 +4,7 @@ use crate::amount::Amount;
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Bytes of a gibibyte.
 const GIB: u64 = 1 << 30;
@@ -12,24 +12,27 @@ const GIB: u64 = 1 << 30;
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Why a price table is refused or gives no quote.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 pub enum PricesError {
     /// The text is not a price table.
     #[error(
         "the price table is not a valid wp-codebox/meter-prices/v1 document: {why}; correct it"
     )]
+    #[code(PricesInvalid)]
     Invalid {
         /// What is wrong, with line and column.
         why: String,
     },
     /// The text is larger than a price table can be.
     #[error("the price table has {bytes} bytes; at most 1048576 are read")]
+    #[code(PricesInvalid)]
     TooLarge {
         /// Size of the text.
         bytes: usize,
     },
     /// The table has no row for the extension.
     #[error("the price table has no price for the extension {extension:?}; add a row for it")]
+    #[code(PriceMissing)]
     Missing {
         /// Extension that was asked for.
         extension: String,
@@ -38,25 +41,13 @@ pub enum PricesError {
     #[error(
         "the price of {seconds} seconds of {extension} is larger than 9007199254740991; choose a shorter duration or a larger unit"
     )]
+    #[code(InputInvalid)]
     Overflow {
         /// Extension that was asked for.
         extension: String,
         /// Duration in seconds.
         seconds: u64,
     },
-}
-
-impl PricesError {
-    /// Returns the error as serialised between processes.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Invalid { .. } | Self::TooLarge { .. } => ErrorCode::PricesInvalid,
-            Self::Missing { .. } => ErrorCode::PriceMissing,
-            Self::Overflow { .. } => ErrorCode::InputInvalid,
-        };
-        ErrorBody::new(code, self.to_string())
-    }
 }
 
 /// Owner of the key with which an extension pays its provider.
@@ -333,6 +324,7 @@ impl Quote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     const TABLE: &str = r#"{"schema": "wp-codebox/meter-prices/v1", "unit": "EUR/1000000",
         "extensions": {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 use wp_codebox_ledger::{Actuals, Ledger, LedgerError, LedgerFiles, Usage};
 
 /// Creates a ledger with six entries: two grants, two sandboxes of `shop`.

@@ -13,6 +13,7 @@ use bench::*;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use wp_codebox_contracts::CodedError;
 use wp_codebox_ledger::{Actuals, Ledger, LedgerFiles, Recorded, Usage};
 
 /// Number of acknowledged operations under random kills.

@@ -4,7 +4,7 @@
 mod bench;
 
 use bench::*;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 use wp_codebox_ledger::{Actuals, Amount, Event, Ledger, Recorded, UnixMillis, Usage};
 
 fn is_new(recorded: &Recorded) -> bool {

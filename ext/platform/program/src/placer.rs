@@ -22,8 +22,8 @@ use wp_codebox_cluster::task::{ClusterTask, UploadedInputs};
 use wp_codebox_cluster::trust::NodeKeys;
 use wp_codebox_cluster::values::SecretValues;
 use wp_codebox_contracts::{
-    ClusterPlacement, ErrorBody, ErrorCode, EventType, LifecycleEvent, PlacementChoice, RunRequest,
-    RunResult,
+    ClusterPlacement, CodedError, ErrorBody, ErrorCode, EventType, LifecycleEvent, PlacementChoice,
+    RunRequest, RunResult,
 };
 use wp_codebox_runs::{PATIENCE_MS, cluster_priority, read_cluster_config};
 use wp_codebox_runtime::{StateDir, now_rfc3339};
@@ -61,7 +61,7 @@ impl Placer for ClusterPlacer {
         });
         let nodes = NodeKeys::new(nodes.collect::<Result<Vec<_>, ErrorBody>>()?);
         let options = options_of(&placement.cluster, Party::Submitter(submitter.clone()))?;
-        let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options).map_err(|e| e.body())?);
+        let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options)?);
         let key = RunKey {
             submitter,
             run: run.request.run_id.clone(),
@@ -78,7 +78,7 @@ impl Placer for ClusterPlacer {
                 priority: cluster_priority(&placement.priority)?,
                 submitter: key.submitter.clone(),
             },
-            task.digest().map_err(|e| e.body())?,
+            task.digest()?,
             placement.max_tries,
             now_rfc3339(),
         )
@@ -235,8 +235,8 @@ impl<'a> Upload<'a> {
         let rules = core_of(&request);
         let mut inputs = UploadedInputs::new(objects, store, request.paths.clone(), rules);
         let made = ClusterTask::of_request(request, &mut inputs);
-        let (task, values) = made.map_err(|e| e.body())?;
-        task.put(objects).map_err(|e| e.body())?;
+        let (task, values) = made?;
+        task.put(objects)?;
         let upload = Self {
             task,
             inputs,
@@ -247,8 +247,8 @@ impl<'a> Upload<'a> {
 
     /// Uploads again the objects that a garbage collection has removed.
     fn confirm(&mut self) -> Result<(), ErrorBody> {
-        self.inputs.confirm().map_err(|e| e.body())?;
-        self.task.put(self.objects).map_err(|e| e.body())?;
+        self.inputs.confirm()?;
+        self.task.put(self.objects)?;
         Ok(())
     }
 }
@@ -282,7 +282,7 @@ fn answer(
         answer_request(request, &present.value, &nodes, &values).ok()
     };
     let answering = bus.answer(key, Box::new(answer));
-    answering.map(Some).map_err(|e| e.body())
+    answering.map(Some).map_err(ErrorBody::from)
 }
 
 /// Verifies the result, signs its bundle with the key of this host and stores it.
@@ -300,9 +300,9 @@ fn take(
         )
     };
     let directory = Dir::open(run.state.path()).map_err(|e| unusable(&e))?;
-    let key = HostKey::load_or_create(&directory).map_err(|e| e.body())?;
+    let key = HostKey::load_or_create(&directory)?;
     let site = &run.request.site;
-    let bundles = Store::open(&directory, site).map_err(|e| e.body())?;
+    let bundles = Store::open(&directory, site)?;
     let path = run
         .state
         .path()
@@ -324,5 +324,5 @@ fn take(
             temporary: run.scratch,
         },
     );
-    Ok(fetched.map_err(|e| e.body())?.result)
+    Ok(fetched?.result)
 }

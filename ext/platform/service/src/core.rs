@@ -69,7 +69,7 @@ impl Core {
         let mut named = BTreeMap::new();
         for extension in extensions {
             let capabilities = extension.capabilities();
-            capabilities.validate().map_err(|e| e.body())?;
+            capabilities.validate()?;
             let id = capabilities.extension.to_string();
             if named.insert(id.clone(), extension).is_some() {
                 let message =
@@ -79,7 +79,7 @@ impl Core {
         }
         let known = store.hosts()?;
         for host in &config.hosts {
-            host.validate().map_err(|e| e.body())?;
+            host.validate()?;
             let mut host = host.clone();
             if let Some(before) = known.iter().find(|known| known.id == host.id) {
                 host.state = before.state;

@@ -60,7 +60,7 @@ impl<'a> From<&'a RunRecord> for Charge<'a> {
 
 impl Charge<'_> {
     fn key(&self) -> Result<SandboxKey, ErrorBody> {
-        SandboxKey::new(self.id).map_err(|e| e.body())
+        SandboxKey::new(self.id).map_err(ErrorBody::from)
     }
 }
 
@@ -86,7 +86,7 @@ impl Credits {
             None => Ok(Value::Null),
             Some(prices) => {
                 let quote = prices.quote(extension, duration_ms, gpu);
-                Ok(json!(quote.map_err(|e| e.body())?))
+                Ok(json!(quote?))
             }
         }
     }
@@ -109,11 +109,11 @@ impl Credits {
                 "this service charges credits but has no price table; start it with a price table",
             )
         })?;
-        let account = AccountId::new(account).map_err(|e| e.body())?;
+        let account = AccountId::new(account)?;
         ledger
             .reserve(&account, &charge.key()?, &quote, now())
             .map(|_| ())
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     /// Sets more credits aside for a sandbox that may live `ttl_ms` from now.
@@ -129,7 +129,7 @@ impl Credits {
                 now(),
             )
             .map(|_| ())
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     /// Releases the reservation of a sandbox that did not start.
@@ -150,12 +150,11 @@ impl Credits {
             "it did not start".to_owned()
         } else {
             plain
-        })
-        .map_err(|e| e.body())?;
+        })?;
         ledger
             .release(&charge.into().key()?, &note, now())
             .map(|_| ())
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     /// Charges what has ended; by wall clock if nothing measured its use.
@@ -172,7 +171,7 @@ impl Credits {
         ledger
             .settle(&charge.key()?, actuals, now())
             .map(|_| ())
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 
     /// Ends the reservations of sandboxes and runs that ended or were never stored. A server calls
@@ -181,15 +180,12 @@ impl Credits {
         let Some(ledger) = &self.ledger else {
             return Ok(());
         };
-        for open in ledger.open_reservations().map_err(|e| e.body())? {
+        for open in ledger.open_reservations()? {
             let id = open.sandbox.as_str();
             match (store.sandbox(id)?, store.run(id)?) {
                 (None, None) => {
-                    let note =
-                        Note::new("the request was not acknowledged").map_err(|e| e.body())?;
-                    let _ = ledger
-                        .release(&open.sandbox, &note, now())
-                        .map_err(|e| e.body())?;
+                    let note = Note::new("the request was not acknowledged")?;
+                    let _ = ledger.release(&open.sandbox, &note, now())?;
                 }
                 (Some(record), _) if record.state.is_final() => self.close(&record)?,
                 (None, Some(record)) if record.state == RunState::Ended => self.close(&record)?,
@@ -219,8 +215,8 @@ impl Credits {
         let Some(ledger) = &self.ledger else {
             return Ok(Value::Null);
         };
-        let account = AccountId::new(account).map_err(|e| e.body())?;
-        Ok(json!(ledger.balance(&account).map_err(|e| e.body())?))
+        let account = AccountId::new(account)?;
+        Ok(json!(ledger.balance(&account)?))
     }
 }
 

@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Failures of listeners.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(ServiceUnavailable)]
 pub(crate) enum ListenerError {
     /// Another process answers on the socket.
     #[error("another server answers on {path:?}; stop it, or choose another socket")]
@@ -49,12 +50,6 @@ pub(crate) enum ListenerError {
         #[source]
         source: io::Error,
     },
-}
-
-impl From<ListenerError> for ErrorBody {
-    fn from(error: ListenerError) -> Self {
-        ErrorBody::new(ErrorCode::ServiceUnavailable, error.to_string())
-    }
 }
 
 /// Users that may connect to a unix socket. Root always may.

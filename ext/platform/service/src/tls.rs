@@ -8,13 +8,14 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Maximum size of a file with certificates or a key in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
 /// Failures of TLS settings.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(InputInvalid)]
 pub(crate) enum TlsError {
     /// A file cannot be read.
     #[error("{path:?} cannot be read: {source}; check the path and its permissions")]
@@ -48,12 +49,6 @@ pub(crate) enum TlsError {
         #[from]
         source: rustls::Error,
     },
-}
-
-impl From<TlsError> for ErrorBody {
-    fn from(error: TlsError) -> Self {
-        ErrorBody::new(ErrorCode::InputInvalid, error.to_string())
-    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {

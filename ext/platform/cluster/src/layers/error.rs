@@ -3,19 +3,21 @@
 use crate::bus::BusError;
 use rustix::io::Errno;
 use wp_codebox_artifacts::{RemovalError, TreeError};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, Sha256Hex};
 
 /// Reason why a layer could not be packed, stored, fetched or unpacked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum LayerError {
     /// The directory to pack is too large, has special files, or cannot be read.
     #[error(transparent)]
+    #[code(transparent)]
     Source(#[from] TreeError),
     /// The directory to pack changed meanwhile.
     #[error(
         "the entry {path:?} of a mounted directory changed while it was read; submit the task again"
     )]
+    #[code(BaselineChanged)]
     Changed {
         /// Path of the entry, relative to the directory.
         path: String,
@@ -24,6 +26,7 @@ pub enum LayerError {
     #[error(
         "the temporary file of a layer cannot be {step}: {source}; check space of the directory for temporary files"
     )]
+    #[code(SandboxStartFailed)]
     Temporary {
         /// Failed operation: `created`, `written` or `read`.
         step: &'static str,
@@ -33,12 +36,14 @@ pub enum LayerError {
     },
     /// The layer is not in the format of layers.
     #[error("the layer is damaged: {detail}")]
+    #[code(ClusterUnreadable)]
     Damaged {
         /// What is wrong.
         detail: String,
     },
     /// The layer's content has another digest than its name.
     #[error("the layer (an archive of files) has the digest {found} instead of {expected}")]
+    #[code(ClusterUnreadable)]
     Digest {
         /// Digest in the name.
         expected: Sha256Hex,
@@ -47,6 +52,7 @@ pub enum LayerError {
     },
     /// The layer exceeds a limit of mounts.
     #[error("the layer has more than {limit} {what}")]
+    #[code(ClusterObjectTooLarge)]
     TooLarge {
         /// Limited quantity, e.g. `entries`.
         what: &'static str,
@@ -57,6 +63,7 @@ pub enum LayerError {
     #[error(
         "the layer's entry {path:?} could not be written: {source}; check space and inodes of the directory of layers"
     )]
+    #[code(SandboxStartFailed)]
     Write {
         /// Path of the entry, relative to the layer; empty for the layer itself.
         path: String,
@@ -68,6 +75,7 @@ pub enum LayerError {
     #[error(
         "the directory of layers (archives of files) cannot be {step}: {source}; check its owner and mode"
     )]
+    #[code(StateDirInvalid)]
     Cache {
         /// Failed operation, such as `opened` or `locked`.
         step: &'static str,
@@ -77,44 +85,12 @@ pub enum LayerError {
     },
     /// A layer that is no longer needed could not be removed.
     #[error(transparent)]
+    #[code(transparent)]
     Removal(#[from] RemovalError),
     /// The message server refused or failed.
     #[error(transparent)]
+    #[code(transparent)]
     Bus(#[from] BusError),
-}
-
-impl LayerError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Source(error) => error.code(),
-            Self::Changed { .. } => ErrorCode::BaselineChanged,
-            Self::Damaged { .. } | Self::Digest { .. } => ErrorCode::ClusterUnreadable,
-            Self::TooLarge { .. } => ErrorCode::ClusterObjectTooLarge,
-            Self::Temporary { .. } | Self::Write { .. } => ErrorCode::SandboxStartFailed,
-            Self::Cache { .. } => ErrorCode::StateDirInvalid,
-            Self::Removal(error) => error.code(),
-            Self::Bus(error) => error.code(),
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        match self {
-            Self::Source(error) => error.body(),
-            Self::Removal(error) => error.body(),
-            Self::Bus(error) => error.body(),
-            Self::Changed { .. }
-            | Self::Damaged { .. }
-            | Self::Digest { .. }
-            | Self::TooLarge { .. }
-            | Self::Temporary { .. }
-            | Self::Write { .. }
-            | Self::Cache { .. } => ErrorBody::new(self.code(), self.to_string()),
-        }
-    }
 }
 
 /// Returns a file name for messages: at most 200 characters, control characters escaped.

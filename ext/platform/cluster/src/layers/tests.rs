@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use trees::{Random, Tree, read_tree, write_tree};
 use wp_codebox_artifacts::{CaptureLimits, Dir};
-use wp_codebox_contracts::{ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorCode, Sha256Hex};
 
 /// Number of random cases of each property test.
 const CASES: u64 = 60;

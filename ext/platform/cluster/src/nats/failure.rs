@@ -194,6 +194,7 @@ impl CallError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::CodedError;
 
     #[test]
     fn error_code_follows_the_number_of_the_server_error_and_not_its_description() {

@@ -8,14 +8,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ServerUrl};
+use wp_codebox_contracts::{CodedError, ServerUrl};
 use zeroize::Zeroizing;
 
 /// Why the options of a connection are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 pub enum OptionsError {
     /// The addresses cannot be used. The text does not repeat them.
     #[error("{problem}; an address is tls://HOST:PORT or, on this machine, nats://HOST:PORT")]
+    #[code(InputInvalid)]
     Address {
         /// What is wrong with it.
         problem: &'static str,
@@ -24,35 +25,15 @@ pub enum OptionsError {
     #[error(
         "the credentials are neither an nkey seed of a user, nor the text of a .creds file, nor USER:PASSWORD in one line"
     )]
+    #[code(SecretInvalid, hint = "write one of these into the credentials file")]
     Credentials,
     /// The certificates cannot be used.
     #[error("the CA certificates for the message server cannot be used: {detail}")]
+    #[code(InputInvalid, hint = "name a file with certificates in PEM")]
     Authorities {
         /// Why they cannot be used.
         detail: String,
     },
-}
-
-impl OptionsError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Address { .. } | Self::Authorities { .. } => ErrorCode::InputInvalid,
-            Self::Credentials => ErrorCode::SecretInvalid,
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Address { .. } => body,
-            Self::Credentials => body.hint("write one of these into the credentials file"),
-            Self::Authorities { .. } => body.hint("name a file with certificates in PEM"),
-        }
-    }
 }
 
 /// The party for which a program connects. Its account has the rights that
@@ -233,6 +214,7 @@ fn client_config(authorities: Option<&[u8]>) -> Result<ClientConfig, OptionsErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     const SEED: &str = "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY";
 

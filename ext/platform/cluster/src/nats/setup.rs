@@ -10,7 +10,7 @@ use super::{layout, records};
 use crate::bus::BusError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// What a setup did; names of streams, and of consumers as `<stream>/<consumer>`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -26,55 +26,39 @@ pub struct SetupReport {
 }
 
 /// Failures of a setup.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, CodedError)]
 pub enum SetupError {
     /// The settings contradict each other or the server.
     #[error("the cluster cannot be set up: {problem}")]
+    #[code(
+        InputInvalid,
+        hint = "correct the options; `wp-codebox cluster setup --help` describes them"
+    )]
     Invalid {
         /// What is wrong.
         problem: String,
     },
     /// Existing bounds would become lower, or a fixed setting differ. Nothing was changed.
     #[error("the setup would lower limits or change fixed settings of the message server: {}", .differences.join("; "))]
+    #[code(
+        ClusterConflict,
+        hint = "give at least the present limits, or allow lower ones with --shrink, which does not change fixed settings"
+    )]
     Shrinks {
         /// Stream, setting, present and wanted value of each.
         differences: Vec<String>,
     },
     /// The kernel gives no random bytes for the subjects of streams.
     #[error("the setup needs random bytes, which the kernel does not give: {detail}")]
+    #[code(Internal)]
     Random {
         /// Error of the kernel.
         detail: String,
     },
     /// The server failed.
     #[error(transparent)]
+    #[code(transparent)]
     Bus(#[from] BusError),
-}
-
-impl SetupError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Invalid { .. } => ErrorCode::InputInvalid,
-            Self::Shrinks { .. } => ErrorCode::ClusterConflict,
-            Self::Random { .. } => ErrorCode::Internal,
-            Self::Bus(error) => error.code(),
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        match self {
-            Self::Invalid { .. } => ErrorBody::new(self.code(), self.to_string())
-                .hint("correct the options; `wp-codebox cluster setup --help` describes them"),
-            Self::Shrinks { .. } => ErrorBody::new(self.code(), self.to_string())
-                .hint("give at least the present limits, or allow lower ones with --shrink, which does not change fixed settings"),
-            Self::Random { .. } => ErrorBody::new(self.code(), self.to_string()),
-            Self::Bus(error) => error.body(),
-        }
-    }
 }
 
 /// Creates what does not exist and changes what differs. What `wanted` does not name stays.

@@ -42,6 +42,7 @@ pub(super) fn check(answer: &[u8]) -> Result<(), CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::CodedError;
 
     fn code(answer: &str) -> &'static str {
         match check(answer.as_bytes()) {

@@ -167,8 +167,8 @@ impl<'a> Node<'a> {
     /// The message server cannot be used, or another process has the name.
     pub fn run(&self, previous: Option<&str>) -> Result<(), ErrorBody> {
         self.take_name(previous)?;
-        self.beat().map_err(|e| e.body())?;
-        self.refresh_queues().map_err(|e| e.body())?;
+        self.beat()?;
+        self.refresh_queues()?;
         (self.notice)(Notice::Joined);
         let over = Stop::default();
         let ended = std::thread::scope(|scope| {
@@ -225,7 +225,7 @@ impl<'a> Node<'a> {
     /// Returns the last heartbeat with the name of this node.
     fn row_of_name(&self) -> Result<Option<Versioned<HostRecord>>, ErrorBody> {
         let row = self.bus.host(&self.host.claimant.node);
-        row.map_err(|e| e.body())
+        row.map_err(ErrorBody::from)
     }
 
     fn name_in_use(&self) -> ErrorBody {

@@ -4,11 +4,15 @@ use crate::bus::BusError;
 use crate::task::TaskError;
 use crate::trust::UntrustedNode;
 use wp_codebox_artifacts::{AdoptError, ArchiveError, AttestationError, ImportError, MembersError};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode};
 
 /// Why the submitting host refuses a result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(
+    ClusterResultInvalid,
+    hint = "the result was not stored; before you submit the task again, check version and key of the node that made it, and who can write to the message server"
+)]
 pub enum Refusal {
     /// The result is of another run, epoch or task.
     #[error(
@@ -24,6 +28,7 @@ pub enum Refusal {
     },
     /// The key of the signer is not listed for the node.
     #[error(transparent)]
+    #[code(transparent)]
     Untrusted(#[from] UntrustedNode),
     /// The result or its bundle has no valid signature over all of it.
     #[error("the signature of the {what} is not valid: {detail}")]
@@ -39,31 +44,6 @@ pub enum Refusal {
         /// Member of the answer.
         field: &'static str,
     },
-}
-
-impl Refusal {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Untrusted(error) => error.code(),
-            Self::Foreign { .. } | Self::Signature { .. } | Self::Disagrees { .. } => {
-                ErrorCode::ClusterResultInvalid
-            }
-        }
-    }
-
-    /// Returns public code and message.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Untrusted(_) => body,
-            Self::Foreign { .. } | Self::Signature { .. } | Self::Disagrees { .. } => body.hint(
-                "the result was not stored; before you submit the task again, check version and key of the node that made it, and who can write to the message server",
-            ),
-        }
-    }
 }
 
 impl From<(&'static str, AttestationError)> for Refusal {
@@ -131,10 +111,8 @@ pub enum ResultError {
     Bus(#[from] BusError),
 }
 
-impl ResultError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
+impl CodedError for ResultError {
+    fn code(&self) -> ErrorCode {
         match self {
             Self::NoResult => ErrorCode::ClusterMissing,
             Self::OtherObject { .. } | Self::Damaged { .. } => ErrorCode::ClusterResultInvalid,
@@ -158,9 +136,7 @@ impl ResultError {
         }
     }
 
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
+    fn body(&self) -> ErrorBody {
         match self {
             Self::Task(error) => error.body(),
             Self::Bus(error) => error.body(),
@@ -173,5 +149,16 @@ impl ResultError {
             | Self::Bundle(_)
             | Self::Temporary { .. } => ErrorBody::new(self.code(), self.to_string()),
         }
+    }
+}
+
+// Until all callers import the trait.
+#[allow(dead_code, missing_docs)]
+impl ResultError {
+    pub fn code(&self) -> ErrorCode {
+        CodedError::code(self)
+    }
+    pub fn body(&self) -> ErrorBody {
+        CodedError::body(self)
     }
 }

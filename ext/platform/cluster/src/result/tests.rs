@@ -11,6 +11,7 @@ use crate::trust::NodeKeys;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use wp_codebox_artifacts::*;
+use wp_codebox_contracts::CodedError;
 use wp_codebox_contracts::*;
 use wp_codebox_policy::Redactor;
 

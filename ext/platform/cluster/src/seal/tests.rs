@@ -9,7 +9,7 @@ use crate::values::SecretValues;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use wp_codebox_artifacts::{Dir, HostKey, open_document, sha256, sign_document};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, RunId};
 use zeroize::Zeroizing;
 
 const CANARY: &str = "canary-value-0123456789";

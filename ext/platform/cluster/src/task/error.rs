@@ -2,15 +2,17 @@
 
 use crate::bus::BusError;
 use crate::layers::LayerError;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, Sha256Hex};
 use wp_codebox_policy::MountError;
 
 /// Reason why a request cannot become a task, or a task a request.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(detail = Self::detail)]
 pub enum TaskError {
     /// A field of the request needs the submitting host.
     #[error("{field} cannot be sent to another host: {why}")]
+    #[code(PlacementUnsupported)]
     Unsupported {
         /// Name of the field, such as `parent_tools` or `mounts[0].git`.
         field: String,
@@ -19,9 +21,11 @@ pub enum TaskError {
     },
     /// The caller may not show a directory or file to guests.
     #[error(transparent)]
+    #[code(transparent)]
     Refused(#[from] MountError),
     /// A directory or file cannot be opened.
     #[error("{subject} cannot be opened: {source}")]
+    #[code(MountSourceInvalid)]
     Open {
         /// The directory or file without its host path, such as `the source of mount /workspace`.
         subject: String,
@@ -31,6 +35,7 @@ pub enum TaskError {
     },
     /// A source has a path that is not UTF-8, or is of the wrong type.
     #[error("{subject} {fault}")]
+    #[code(MountSourceInvalid)]
     Source {
         /// The directory or file without its host path.
         subject: String,
@@ -41,6 +46,7 @@ pub enum TaskError {
     #[error(
         "the value of the secret {name} is written in the task itself; write the secret's name there instead"
     )]
+    #[code(SecretInvalid)]
     SecretInTask {
         /// Name of the secret; `redact` for a value without a name.
         name: String,
@@ -49,6 +55,7 @@ pub enum TaskError {
     #[error(
         "the submitting process sent no value for the secret {name} of the task; set the secret there and submit the task again"
     )]
+    #[code(SecretInvalid)]
     NoValue {
         /// Name of the secret; `redact` for values without names.
         name: String,
@@ -57,6 +64,7 @@ pub enum TaskError {
     #[error(
         "the task has {bytes} bytes, but at most {limit} are allowed; put large contents into mounted directories"
     )]
+    #[code(ClusterObjectTooLarge)]
     TooLarge {
         /// Size of the document in bytes.
         bytes: u64,
@@ -67,58 +75,33 @@ pub enum TaskError {
     #[error(
         "the task cannot be read: {detail}; install the same version on the node and on the submitting host"
     )]
+    #[code(ClusterUnreadable)]
     Unreadable {
         /// What is wrong.
         detail: String,
     },
     /// A layer of the task is not on this node.
     #[error("the layer (an archive of files) {digest} of the task is not on this node")]
+    #[code(ClusterMissing)]
     NoLayer {
         /// Digest of the layer.
         digest: Sha256Hex,
     },
     /// A layer cannot be packed or stored.
     #[error(transparent)]
+    #[code(transparent)]
     Layer(#[from] LayerError),
     /// The message server refused or failed.
     #[error(transparent)]
+    #[code(transparent)]
     Bus(#[from] BusError),
 }
 
 impl TaskError {
-    /// Returns the error's public code, which stays the same across releases.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
-            Self::Unsupported { .. } => ErrorCode::PlacementUnsupported,
-            Self::Refused(error) => error.body().code,
-            Self::Open { .. } | Self::Source { .. } => ErrorCode::MountSourceInvalid,
-            Self::SecretInTask { .. } | Self::NoValue { .. } => ErrorCode::SecretInvalid,
-            Self::TooLarge { .. } => ErrorCode::ClusterObjectTooLarge,
-            Self::Unreadable { .. } => ErrorCode::ClusterUnreadable,
-            Self::NoLayer { .. } => ErrorCode::ClusterMissing,
-            Self::Layer(error) => error.code(),
-            Self::Bus(error) => error.code(),
-        }
-    }
-
-    /// Returns public code and message with hints.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        match self {
-            Self::Unsupported { field, .. } => {
-                ErrorBody::new(self.code(), self.to_string()).with("field", field.as_str())
-            }
-            Self::Refused(error) => error.body(),
-            Self::Layer(error) => error.body(),
-            Self::Bus(error) => error.body(),
-            Self::Open { .. }
-            | Self::Source { .. }
-            | Self::SecretInTask { .. }
-            | Self::NoValue { .. }
-            | Self::TooLarge { .. }
-            | Self::Unreadable { .. }
-            | Self::NoLayer { .. } => ErrorBody::new(self.code(), self.to_string()),
+            Self::Unsupported { field, .. } => body.with("field", field.as_str()),
+            _ => body,
         }
     }
 }

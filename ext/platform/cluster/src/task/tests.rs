@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{
-    ErrorCode, GitChoice, RunId, RunMode, RunPaths, RunRequest, Sha256Hex, SiteId,
+    CodedError, ErrorCode, GitChoice, RunId, RunMode, RunPaths, RunRequest, Sha256Hex, SiteId,
 };
 
 /// Part of every value that must not leave the submitting host.

@@ -249,7 +249,7 @@ impl Executor for Tool<'_> {
         let stored = self
             .0
             .put_object(&record.key.submitter, &name, &mut &b"result"[..]);
-        stored.map_err(|error| error.body())?;
+        stored?;
         Ok(End::Result {
             outcome: Outcome::Succeeded,
             sha256: record.task.clone(),

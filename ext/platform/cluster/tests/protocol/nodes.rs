@@ -54,7 +54,7 @@ impl Executor for Tool<'_> {
         let stored = self
             .server
             .put_object(&record.key.submitter, &name, &mut &b"r"[..]);
-        stored.map_err(|error| error.body())?;
+        stored?;
         Ok(End::Result {
             outcome,
             sha256: record.task.clone(),

@@ -47,7 +47,7 @@ fn options(
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let credentials = credentials.map(read_credentials).transpose()?;
     let ca = ca.map(read_certificates).transpose()?;
-    NatsOptions::new(servers, party, credentials, ca.as_deref()).map_err(|e| e.body())
+    NatsOptions::new(servers, party, credentials, ca.as_deref()).map_err(ErrorBody::from)
 }
 
 fn read_credentials(path: &Path) -> Result<Credentials, ErrorBody> {
@@ -62,7 +62,7 @@ fn read_credentials(path: &Path) -> Result<Credentials, ErrorBody> {
         );
         ErrorBody::new(ErrorCode::SecretInvalid, message).hint("check --nats-credentials")
     })?;
-    Credentials::parse(&text).map_err(|error| error.body())
+    Credentials::parse(&text).map_err(ErrorBody::from)
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<u8>, ErrorBody> {

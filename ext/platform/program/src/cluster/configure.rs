@@ -68,9 +68,9 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     };
     let settings = Settings::resolve(&args.paths)?;
     prepare_state(&settings)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     // Read the credentials as the owner of the state directory, as the supervisors will do.
-    state.become_owner().map_err(|e| e.body())?;
+    state.become_owner()?;
     let hosts = announced(&config)?;
     let unseen = unseen(&config.nodes, &hosts)?;
     write_cluster_config(&state, &config).map_err(|e| e.body())?;
@@ -103,15 +103,15 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
 fn announced(config: &ClusterConfig) -> Result<Vec<HostRecord>, ErrorBody> {
     let submitter = SubmitterName::new(&config.cluster.submitter)?;
     let options = options_of(&config.cluster, Party::Submitter(submitter.clone()))?;
-    let bus = NatsBus::connect(&options).map_err(|e| e.body())?;
+    let bus = NatsBus::connect(&options)?;
     let key = RunKey {
         submitter,
         run: new_run_id()?,
     };
     // Only checks the permission to read records: the id is new, so no record is found, but without
     // the permission the request fails.
-    bus.record(&key).map_err(|e| e.body())?;
-    let hosts = bus.hosts().map_err(|e| e.body())?;
+    bus.record(&key)?;
+    let hosts = bus.hosts()?;
     Ok(hosts.into_iter().map(|host| host.value).collect())
 }
 

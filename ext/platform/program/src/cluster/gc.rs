@@ -13,7 +13,7 @@ use wp_codebox_cluster::collect::{Collected, Collector};
 use wp_codebox_cluster::names::SubmitterName;
 use wp_codebox_cluster::nats::{NatsBus, Party};
 use wp_codebox_cluster::objects::SubmitterObjects;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, schema_id};
 
 /// Maximum number of changes of run records that one request reads.
 const AT_ONCE: u64 = 16 * 1024;
@@ -35,7 +35,7 @@ pub(super) fn gc(output: &Output, args: &GcArgs) -> Result<(), ErrorBody> {
     let grace = time("--grace", &args.grace)?;
     let submitter = SubmitterName::new(&args.submitter)?;
     let options = options_for(&args.nats, Party::Submitter(submitter.clone()))?;
-    let bus = NatsBus::connect(&options).map_err(|e| e.body())?;
+    let bus = NatsBus::connect(&options)?;
     let report = collect(output, &bus, &submitter, keep, grace)?;
     let document = json!({
         "schema": schema_id::CLUSTER_COLLECTION, "success": true,
@@ -58,14 +58,14 @@ fn collect(
         .ended_runs(submitter, keep)
         .map_err(|e: BusError| e.body())?;
     for (key, revision) in &ended {
-        bus.remove_record(key, *revision).map_err(|e| e.body())?;
+        bus.remove_record(key, *revision)?;
     }
     let objects = SubmitterObjects::new(bus, submitter);
     let changed = |after| bus.changed_records(submitter, after, AT_ONCE);
     let mut collector = Collector::new();
     let mut pass = || {
         let passed = collector.pass(&objects, &changed, grace, &Instant::now);
-        passed.map_err(|e| e.body())
+        passed.map_err(ErrorBody::from)
     };
     let mut report = Report {
         records: ended.len(),

@@ -74,7 +74,7 @@ fn set_up(output: &Output, args: &SetupArgs) -> Result<(), ErrorBody> {
             false => Shrink::Refuse,
         },
     };
-    let report = setup(&options, &wanted).map_err(|error| error.body())?;
+    let report = setup(&options, &wanted)?;
     let mut document = json!({"schema": schema_id::CLUSTER_SETUP, "success": true});
     if let (Value::Object(all), Value::Object(members)) = (&mut document, json!(report)) {
         all.extend(members);
@@ -107,9 +107,7 @@ fn hosts(output: &Output, args: &HostsArgs) -> Result<(), ErrorBody> {
         (None, false) => options_for(&args.nats, Party::Operator)?,
         (Some(name), _) => options_for(&args.nats, Party::Submitter(SubmitterName::new(name)?))?,
     };
-    let found = NatsBus::connect(&options)
-        .and_then(|bus| bus.hosts())
-        .map_err(|error| error.body())?;
+    let found = NatsBus::connect(&options).and_then(|bus| bus.hosts())?;
     let hosts: Vec<HostRecord> = found.into_iter().map(|host| host.value).collect();
     let document = json!({
         "schema": schema_id::CLUSTER_HOST_LIST, "success": true, "hosts": hosts,

@@ -78,14 +78,14 @@ fn grant(args: &GrantArgs) -> Result<Answer, ErrorBody> {
     };
     let grant = Grant {
         account: AccountId::new(args.account.as_str()).map_err(named("ACCOUNT"))?,
-        amount: Amount::new(args.amount).map_err(|e| e.body())?,
+        amount: Amount::new(args.amount)?,
         reference: GrantReference::new(args.reference.as_str()).map_err(named("--reference"))?,
         actor: Note::new(args.actor.as_str()).map_err(named("--actor"))?,
         reason: Note::new(args.reason.as_str()).map_err(named("--reason"))?,
     };
     prepare_state(&Settings::resolve(&args.place.paths)?)?;
-    let ledger = Ledger::open(&files(&args.place)?).map_err(|e| e.body())?;
-    let recorded = ledger.grant(&grant, now()).map_err(|e| e.body())?;
+    let ledger = Ledger::open(&files(&args.place)?)?;
+    let recorded = ledger.grant(&grant, now())?;
     let (word, entry) = match &recorded {
         Recorded::Now(entry) => ("now", entry),
         Recorded::Before(entry) => ("before", entry),
@@ -101,13 +101,11 @@ fn balance(args: &BalanceArgs) -> Result<Answer, ErrorBody> {
     let limit = usize::from(args.limit);
     let rows = match &args.account {
         Some(name) => {
-            let account = AccountId::new(name.as_str()).map_err(|e| e.body())?;
-            let balance = ledger.balance(&account).map_err(|e| e.body())?;
+            let account = AccountId::new(name.as_str())?;
+            let balance = ledger.balance(&account)?;
             vec![(account, balance)]
         }
-        None => ledger
-            .accounts(args.after.as_deref().unwrap_or_default(), limit)
-            .map_err(|e| e.body())?,
+        None => ledger.accounts(args.after.as_deref().unwrap_or_default(), limit)?,
     };
     let is_full = args.account.is_none() && rows.len() == limit;
     let next = rows.last().filter(|_| is_full).map(|(account, _)| account);
@@ -128,10 +126,8 @@ fn balance(args: &BalanceArgs) -> Result<Answer, ErrorBody> {
 
 fn entries(args: &EntriesArgs) -> Result<Answer, ErrorBody> {
     let ledger = existing(&args.place)?;
-    let rows = ledger
-        .entries(args.after, usize::from(args.limit))
-        .map_err(|e| e.body())?;
-    let length = ledger.head().map_err(|e| e.body())?.length;
+    let rows = ledger.entries(args.after, usize::from(args.limit))?;
+    let length = ledger.head()?.length;
     let last = rows.last().map(|entry| entry.content.seq);
     let next = last.filter(|last| *last < length);
     let document = json!({
@@ -148,7 +144,7 @@ fn verify(args: &VerifyArgs) -> Result<Answer, ErrorBody> {
         .map(|text| head(text))
         .collect::<Result<Vec<Head>, ErrorBody>>()?;
     let ledger = existing(&args.place)?;
-    let verification = ledger.verify(&known).map_err(|e| e.body())?;
+    let verification = ledger.verify(&known)?;
     let mut document = json!({
         "schema": schema_id::LEDGER_VERIFICATION, "success": verification.valid,
     });
@@ -201,7 +197,7 @@ fn export(args: &ExportArgs) -> Result<(), ErrorBody> {
             output::Output::lost(&source);
             Ok(())
         }
-        other => other.map_err(|e| e.body()),
+        other => other.map_err(ErrorBody::from),
     }
 }
 
@@ -215,9 +211,7 @@ fn prices(args: &PricesArgs) -> Result<Answer, ErrorBody> {
         return Ok(Answer::success(json!(prices), shown::prices(&prices)));
     };
     let milliseconds = duration::positive(ErrorCode::InputInvalid, "--duration", duration)?;
-    let quote = prices
-        .quote(extension, milliseconds, Gpu::from(args.gpu))
-        .map_err(|e| e.body())?;
+    let quote = prices.quote(extension, milliseconds, Gpu::from(args.gpu))?;
     let line = format!("{} {}", quote.amount(), quote.unit());
     Ok(Answer::success(json!(quote), vec![line]))
 }
@@ -237,19 +231,19 @@ pub(crate) fn read_prices(path: &Path) -> Result<Prices, ErrorBody> {
             );
             ErrorBody::new(ErrorCode::PricesInvalid, message)
         })?;
-    Prices::parse(&bytes).map_err(|e| e.body())
+    Prices::parse(&bytes).map_err(ErrorBody::from)
 }
 
 fn existing(place: &PlaceArgs) -> Result<Ledger, ErrorBody> {
-    Ledger::open_existing(&files(place)?).map_err(|e| e.body())
+    Ledger::open_existing(&files(place)?).map_err(ErrorBody::from)
 }
 
 /// Returns the files of the ledger. Opens the state directory first and switches from root to its
 /// owner, so that the ledger belongs to the user of the service.
 fn files(place: &PlaceArgs) -> Result<LedgerFiles, ErrorBody> {
     let settings = Settings::resolve(&place.paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
     let usual = LedgerFiles::in_state(&settings.state_dir);
     Ok(LedgerFiles {
         database: place.database.clone().unwrap_or(usual.database),

@@ -24,8 +24,8 @@ use wp_codebox_cluster::task::{ClusterTask, GitSupport, NodeSettings, PrivateMod
 use wp_codebox_cluster::values::SecretValues;
 use wp_codebox_cluster::work::Executor;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ErrorKind, Frame, RunId, RunMode, RunPaths, RunRequest, RunResult,
-    Sha256Hex, SiteId,
+    CodedError, ErrorBody, ErrorCode, ErrorKind, Frame, RunId, RunMode, RunPaths, RunRequest,
+    RunResult, Sha256Hex, SiteId,
 };
 use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runs::supervisor::{self, Followed, unreachable};

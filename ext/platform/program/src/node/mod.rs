@@ -63,16 +63,16 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     // Give up root for good, before there is a second thread: the system calls change only the
     // calling thread.
     let group = runner.group(state.owner());
-    state.become_owner_with(group).map_err(|e| e.body())?;
+    state.become_owner_with(group)?;
     wp_codebox_backend_native::raise_open_files();
     let claimant = new_claimant(name)?;
     let lock = previous::take(&state, &claimant)?;
     let directory = Dir::open(state.path())
         .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-    let key = HostKey::load_or_create(&directory).map_err(|e| e.body())?;
+    let key = HostKey::load_or_create(&directory)?;
     let key_id = key.public_half().key_id();
-    let cache = LayerCache::open(&layers).map_err(|e| e.body())?;
-    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options).map_err(|e| e.body())?);
+    let cache = LayerCache::open(&layers)?;
+    let bus: Arc<dyn Bus> = Arc::new(NatsBus::connect(&options)?);
     let host = HostRecord {
         protocol: PROTOCOL,
         claimant: claimant.clone(),

@@ -63,7 +63,7 @@ impl Machine {
         max_runs: u32,
     ) -> Result<Self, ErrorBody> {
         Ok(Self {
-            state: StateDir::open(&settings.state_dir).map_err(|e| e.body())?,
+            state: StateDir::open(&settings.state_dir)?,
             site,
             settings,
             runner,
@@ -84,7 +84,7 @@ impl Machine {
         let run = run.filter(|run| run.path.is_dir()).ok_or_else(|| {
             ErrorBody::new(ErrorCode::RunNotFound, "this machine has no such run")
         })?;
-        reap_dead(&self.state, &self.site).map_err(|e| e.body())?;
+        reap_dead(&self.state, &self.site)?;
         Ok(run)
     }
 
@@ -93,14 +93,14 @@ impl Machine {
             let message = format!("the state directory cannot be opened: {e}");
             ErrorBody::new(ErrorCode::StateDirInvalid, message)
         })?;
-        let store = Store::open(&root, &self.site).map_err(|e| e.body())?;
+        let store = Store::open(&root, &self.site)?;
         Ok((root, store))
     }
 
     /// Returns the bundle of the run with exactly this id.
     fn bundle(&self, run: &str) -> Result<(Dir, StoredBundle), ErrorBody> {
         let (root, store) = self.store()?;
-        let bundle = store.resolve(run).map_err(|e| e.body())?;
+        let bundle = store.resolve(run)?;
         if bundle.row.run_id.as_str() != run {
             let message = "this run has no bundle";
             return Err(ErrorBody::new(ErrorCode::ArtifactNotFound, message));
@@ -142,7 +142,7 @@ impl PlannedRun for Planned<'_> {
             .supervisor(&machine.settings, RunMode::Detached)?
             .until_accepted(&self.request)?;
         let run_id = &self.request.run_id;
-        let view = view(&machine.state, &machine.found(run_id.as_str())?).map_err(|e| e.body())?;
+        let view = view(&machine.state, &machine.found(run_id.as_str())?)?;
         let mut handle = json!({
             "success": true, "schema": schema_id::RUN_HANDLE, "run_id": run_id,
             "status": "running", "created_at": view.created_at, "cursor": 0,
@@ -234,7 +234,7 @@ impl Host for Machine {
         };
         let sites = std::slice::from_ref(&self.site);
         let selected = |run: &RunId| which.has(run.as_str());
-        let page = list_selected(&self.state, sites, filter, selected).map_err(|e| e.body())?;
+        let page = list_selected(&self.state, sites, filter, selected)?;
         Ok(json!(RunList {
             schema: schema_id::RUN_LIST.to_owned(),
             total: page.total,
@@ -244,13 +244,13 @@ impl Host for Machine {
     }
 
     fn run(&self, id: &str) -> Result<Value, ErrorBody> {
-        let view = view(&self.state, &self.found(id)?).map_err(|e| e.body())?;
+        let view = view(&self.state, &self.found(id)?)?;
         Ok(json!(view))
     }
 
     fn run_events(&self, id: &str, after: u64) -> Result<Value, ErrorBody> {
         let run = self.found(id)?;
-        let page = events(&self.state, &run, after, EVENTS).map_err(|e| e.body())?;
+        let page = events(&self.state, &run, after, EVENTS)?;
         Ok(json!(page))
     }
 
@@ -259,7 +259,7 @@ impl Host for Machine {
             Err(error) if error.code == ErrorCode::RunNotFound => return Ok(RunProgress::Unknown),
             other => other?,
         };
-        match status(&self.state, &found).map_err(|e| e.body())? {
+        match status(&self.state, &found)? {
             RunStatus::Running => Ok(RunProgress::Running),
             RunStatus::Ended => Ok(RunProgress::Ended(native::usage(&found)?)),
         }
@@ -294,7 +294,7 @@ impl Host for Machine {
     }
 
     fn artifacts(&self, which: &RunSelection, page: Page) -> Result<Value, ErrorBody> {
-        let mut rows = self.store()?.1.list().map_err(|e| e.body())?;
+        let mut rows = self.store()?.1.list()?;
         rows.retain(|row| which.has(row.run_id.as_str()));
         let total = rows.len();
         let rows = rows.into_iter().skip(page.offset).take(page.limit);
@@ -310,7 +310,7 @@ impl Host for Machine {
     }
 
     fn runs_of_artifact(&self, id: &str) -> Result<Vec<String>, ErrorBody> {
-        let rows = self.store()?.1.list().map_err(|e| e.body())?;
+        let rows = self.store()?.1.list()?;
         let is_it =
             |row: &&BundleRow| row.run_id.as_str() == id || row.artifact_id.as_deref() == Some(id);
         let found = rows.iter().filter(is_it);
@@ -335,7 +335,7 @@ impl Host for Machine {
 
     fn verify_artifact(&self, run: &str) -> Result<Value, ErrorBody> {
         let (root, bundle) = self.bundle(run)?;
-        let key = HostKey::load(&root).map_err(|e| e.body())?;
+        let key = HostKey::load(&root)?;
         let options = VerifyOptions {
             trusted: key.trusted(Vec::new()),
         };
@@ -351,7 +351,7 @@ impl Host for Machine {
         let mut last = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.take().filter(|(at, _)| at.elapsed() < PROBE_PAUSE);
         let (at, room) = known.unwrap_or_else(|| {
-            let room = self.state.probe_room().map_err(|e| e.body());
+            let room = self.state.probe_room().map_err(ErrorBody::from);
             (Instant::now(), room)
         });
         *last = Some((at, room.clone()));

@@ -30,7 +30,7 @@ const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let settings = Settings::for_guests(&args.paths, None, output)?;
     let site = SiteId::new(&args.site).map_err(|e| invalid(format!("--site: {e}")))?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let remotes = args.remotes.iter().map(|given| RemoteSpec::read(given));
     let remotes = remotes.collect::<Result<Vec<_>, _>>()?;
     // Do the following before giving up root: only root may be able to read the price table and the
@@ -38,7 +38,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     let usual = state.path().join(PRICES);
     // The owner of the state directory can replace every file in it by a link.
     let found = state.as_owner(|| usual.exists().then(|| read_prices(&usual)));
-    let prices = match (&args.prices, found.map_err(|e| e.body())?) {
+    let prices = match (&args.prices, found?) {
         (Some(path), _) => Some(read_prices(path)?),
         (None, Some(prices)) => Some(prices?),
         (None, None) if args.credits => {
@@ -71,7 +71,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     // Give up root for good, before there is a second thread: the system calls change only the
     // calling thread.
     let group = runner().group(state.owner());
-    state.become_owner_with(group).map_err(|e| e.body())?;
+    state.become_owner_with(group)?;
     wp_codebox_backend_native::raise_open_files();
     let directory = directory(&state)?;
     let socket = match &args.socket {
@@ -88,7 +88,7 @@ pub(super) fn run(output: Output, args: &ServeArgs) -> Result<(), ErrorBody> {
     config.prices = prices;
     if args.credits {
         let files = LedgerFiles::in_state(state.path());
-        config.ledger = Some(Ledger::open(&files).map_err(|e| e.body())?);
+        config.ledger = Some(Ledger::open(&files)?);
     }
     let mut here = HostRecord::new(HostId::local(), ExtensionId::native(), args.capacity);
     here.region = args

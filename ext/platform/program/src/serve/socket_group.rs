@@ -15,40 +15,30 @@ use wp_codebox_runtime::StateDir;
 use wp_codebox_service::SocketAccess;
 
 /// Failures of the option.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 enum SocketGroupError {
     #[error("--socket-group {name:?}: there is no such group; create it, or name another one")]
+    #[code(InputInvalid)]
     Unknown { name: String },
     #[error(
         "--socket {socket:?} with --socket-group must be outside of the state directory, which only its owner may enter; choose another path, for example below /run"
     )]
+    #[code(InputInvalid)]
     InState { socket: PathBuf },
     #[error(
         "the directory {directory:?} of the socket can be changed by users other than root and the owner of the state directory; choose another one, or take their write permission away"
     )]
+    #[code(ConfigInvalid)]
     Unsafe { directory: PathBuf },
     #[error(
         "the directory {directory:?} of the socket cannot be created or used: {source}; create it so that the group may enter it, or choose another one"
     )]
+    #[code(ConfigInvalid)]
     Directory {
         directory: PathBuf,
         #[source]
         source: Errno,
     },
-}
-
-impl From<SocketGroupError> for ErrorBody {
-    fn from(error: SocketGroupError) -> Self {
-        let code = match &error {
-            SocketGroupError::Unknown { .. } | SocketGroupError::InState { .. } => {
-                ErrorCode::InputInvalid
-            }
-            SocketGroupError::Unsafe { .. } | SocketGroupError::Directory { .. } => {
-                ErrorCode::ConfigInvalid
-            }
-        };
-        ErrorBody::new(code, error.to_string())
-    }
 }
 
 /// Creates the directory of the socket if it does not exist. The process still has the rights with
@@ -126,6 +116,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use wp_codebox_contracts::ErrorCode;
 
     fn state(temp: &Path) -> StateDir {
         let path = temp.join("state");

@@ -16,7 +16,7 @@ const DIRECTORY: &str = "service";
 
 /// Returns the directory with the records of the service, after creating it if it is missing.
 pub(super) fn directory(state: &StateDir) -> Result<PathBuf, ErrorBody> {
-    state.ensure(&[DIRECTORY]).map_err(|e| e.body())
+    state.ensure(&[DIRECTORY]).map_err(ErrorBody::from)
 }
 
 /// Subcommands of `token`.
@@ -133,8 +133,8 @@ pub(crate) fn main(output: &Output, command: &TokenCommand) -> ExitCode {
 
 fn open(paths: &PathArgs) -> Result<TokenStore, ErrorBody> {
     let settings = Settings::resolve(paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
     TokenStore::open(&directory(&state)?)
 }
 

@@ -6,7 +6,7 @@ use crate::pools::Pool;
 use crate::problem::{ApiResult, Problem};
 use crate::store::SandboxRecord;
 use serde_json::Value;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_ledger::AccountId;
 
 impl Caller {
@@ -17,7 +17,7 @@ impl Caller {
         let Some(named) = named else {
             return Ok(own.clone());
         };
-        let account = AccountId::new(named).map_err(|e| e.body())?;
+        let account = AccountId::new(named).map_err(ErrorBody::from)?;
         if self.principal.is_administrator() || own.as_deref() == Some(named) {
             return Ok(Some(account.to_string()));
         }

@@ -8,7 +8,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_routing::{HostRecord, HostState};
 
 async fn one(caller: &Caller, id: &str) -> ApiResult<HostRecord> {
@@ -31,7 +31,7 @@ pub(super) async fn get(caller: Caller, Path(id): Path<String>) -> ApiResult<Jso
 }
 
 pub(super) async fn register(caller: Caller, body: Input<Value>) -> ApiResult<Response> {
-    let host = HostRecord::parse(&body.value).map_err(|error| error.body())?;
+    let host = HostRecord::parse(&body.value).map_err(ErrorBody::from)?;
     // Without its extension the host would get no sandbox, and nothing would say why.
     if !caller.has_extension(host.extension.as_str()) {
         return Err(Problem::not_found("extension"));

@@ -69,7 +69,7 @@ impl TokenStore {
             ));
         }
         if let Some(account) = &spec.account {
-            AccountId::new(account.as_str()).map_err(|error| error.body())?;
+            AccountId::new(account.as_str())?;
         }
         let (id, secret) = (hex(&random::<ID_BYTES>()?), hex(&random::<SECRET_BYTES>()?));
         let created_ms = now_ms();

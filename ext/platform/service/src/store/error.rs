@@ -2,10 +2,11 @@
 
 use rusqlite::ErrorCode as SqliteCode;
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Failures of the records.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(StateDirInvalid)]
 pub(crate) enum StoreError {
     /// The database file cannot be opened or created.
     #[error(
@@ -32,6 +33,7 @@ pub(crate) enum StoreError {
     #[error(
         "the service's database cannot be read or written: {source}; check the free space of the state directory"
     )]
+    #[code(ServiceUnavailable)]
     Sqlite {
         /// Error of SQLite.
         #[source]
@@ -48,6 +50,7 @@ pub(crate) enum StoreError {
     #[error(
         "a record in the service's database cannot be parsed: {source}; restore the database from a backup"
     )]
+    #[code(Internal)]
     Document {
         /// Error of the parser.
         #[from]
@@ -63,19 +66,6 @@ impl From<rusqlite::Error> for StoreError {
             }
             _ => Self::Sqlite { source },
         }
-    }
-}
-
-impl From<StoreError> for ErrorBody {
-    fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Open { .. } | StoreError::Version { .. } | StoreError::Damaged { .. } => {
-                ErrorCode::StateDirInvalid
-            }
-            StoreError::Sqlite { .. } => ErrorCode::ServiceUnavailable,
-            StoreError::Document { .. } => ErrorCode::Internal,
-        };
-        ErrorBody::new(code, error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::names::SubmitterName;
 use crate::objects::Objects;
 use crate::objects::tests::MemoryObjects;
 use std::sync::atomic::{AtomicU32, Ordering};
+use wp_codebox_contracts::CodedError;
 
 fn submitter(name: &str) -> SubmitterName {
     SubmitterName::new(name).unwrap()

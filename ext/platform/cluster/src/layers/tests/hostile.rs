@@ -1,6 +1,7 @@
 //! Layer streams that packing never writes.
 
 use super::*;
+use wp_codebox_contracts::CodedError;
 
 /// A layer stream built by hand. Names are not checked.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use super::*;
 use crate::layers::{LayerCache, LayerStore};
 use crate::names::SubmitterName;
 use std::path::Path;
+use wp_codebox_contracts::CodedError;
 
 struct Site {
     work: tempfile::TempDir,

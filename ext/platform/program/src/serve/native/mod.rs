@@ -73,7 +73,7 @@ impl Native {
         let architecture = ArchitectureName::new(architecture)
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         Ok(Self {
-            state: StateDir::open(&settings.state_dir).map_err(|e| e.body())?,
+            state: StateDir::open(&settings.state_dir)?,
             site,
             settings,
             runner,
@@ -220,7 +220,7 @@ pub(super) fn forestall(
         return Ok(());
     };
     let why = ErrorBody::new(code, "the service ended while it started the sandbox");
-    RunDir::forestall(state, site, &NewRun::new(run_id), why).map_err(|e| e.body())
+    RunDir::forestall(state, site, &NewRun::new(run_id), why).map_err(ErrorBody::from)
 }
 
 fn guest_path(path: &str) -> Result<GuestPath, ErrorBody> {
@@ -399,7 +399,7 @@ impl Extension for Native {
 
     fn events(&self, sandbox: &SandboxId, after: u64) -> Result<Vec<Value>, ErrorBody> {
         let run = self.found(sandbox)?;
-        let page = events(&self.state, &run, after, EVENTS).map_err(|e| e.body())?;
+        let page = events(&self.state, &run, after, EVENTS)?;
         Ok(page.events.iter().map(|event| json!(event)).collect())
     }
 

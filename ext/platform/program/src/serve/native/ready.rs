@@ -30,7 +30,7 @@ pub(super) fn wait(sandboxes: Sandboxes<'_>, run: &FoundRun) -> Result<(), Error
     let until = Instant::now() + LONGEST;
     let mut after = 0;
     loop {
-        if status(sandboxes.state, run).map_err(|e| e.body())? == RunStatus::Ended {
+        if status(sandboxes.state, run)? == RunStatus::Ended {
             return Err(ended_error(sandboxes, run));
         }
         match follow(run, &mut after, until) {

@@ -91,7 +91,7 @@ fn ended(run: &FoundRun, document: &Value) -> Result<Ended, ErrorBody> {
 /// When a document of the run cannot be read. The use is then unknown, not zero.
 pub(crate) fn usage(run: &FoundRun) -> Result<SandboxUsage, ErrorBody> {
     let measured = measured(run)?;
-    Ok(match cost(run, LARGEST).map_err(|e| e.body())? {
+    Ok(match cost(run, LARGEST)? {
         Some(cost) => SandboxUsage {
             alive_ms: Some(cost.wall_ms),
             cpu_ms: Some(cost.cpu_ms),
@@ -104,7 +104,7 @@ pub(crate) fn usage(run: &FoundRun) -> Result<SandboxUsage, ErrorBody> {
 /// Returns the resource usage that the supervisor stored last. `alive_ms` is absent, because the
 /// time of the end is unknown: a supervisor that died did so after its last write.
 fn measured(run: &FoundRun) -> Result<SandboxUsage, ErrorBody> {
-    let used = RunUsage::of_run(&run.path).map_err(|e| e.body())?;
+    let used = RunUsage::of_run(&run.path)?;
     Ok(
         used.map_or_else(SandboxUsage::default, |used| SandboxUsage {
             alive_ms: None,
