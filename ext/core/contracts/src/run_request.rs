@@ -3,8 +3,8 @@
 use crate::{
     Activation, Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold,
     LimitsRequest, ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RequesterShare,
-    ResolvedSeed, RunId, RunMode, RunPaths, RunPlacement, RuntimePolicy, SandboxToolPolicy,
-    SecretBinding, Service, SiteId, TaskInput, Workflow,
+    ResolvedSeed, RunFacts, RunId, RunMode, RunPaths, RunPlacement, RuntimePolicy,
+    SandboxToolPolicy, SecretBinding, Service, SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -115,5 +115,12 @@ impl RunRequest {
     #[must_use]
     pub const fn default_max_runs() -> u32 {
         DEFAULT_MAX_RUNS
+    }
+
+    /// Returns the facts that the record of the run gets.
+    #[must_use]
+    pub fn facts(&self) -> RunFacts {
+        let texts = self.task.as_ref().map(|task| task.texts.clone());
+        RunFacts::new(texts.unwrap_or_default(), self.provenance.clone())
     }
 }

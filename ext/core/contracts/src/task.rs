@@ -1,6 +1,6 @@
 //! `wp-codebox/task-input/v1`: the task as the agent sees it, and what the record of a run keeps of it.
 
-use crate::{RunRequest, StagedFile, schema_id};
+use crate::{StagedFile, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -135,13 +135,6 @@ task_texts! {
 }
 
 impl RunFacts {
-    /// Returns the facts of a request.
-    #[must_use]
-    pub fn of(request: &RunRequest) -> Self {
-        let texts = request.task.as_ref().map(|task| task.texts.clone());
-        Self::new(texts.unwrap_or_default(), request.provenance.clone())
-    }
-
     /// Returns the facts after `redact` has removed secrets from their JSON.
     #[must_use]
     pub fn redacted(&self, redact: impl Fn(Value) -> Value) -> Self {

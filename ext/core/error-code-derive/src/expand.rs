@@ -151,13 +151,6 @@ fn implementation(input: &DeriveInput, arms: &Arms, detail: Option<&Path>) -> To
                 }
                 #body
             }
-
-            // Until all callers import the trait.
-            #[allow(dead_code, missing_docs)]
-            impl #generics #name #arguments #bounds {
-                pub fn code(&self) -> ErrorCode { CodedError::code(self) }
-                pub fn body(&self) -> ::wp_codebox_contracts::ErrorBody { CodedError::body(self) }
-            }
         };
     }
 }

@@ -144,14 +144,3 @@ impl CodedError for ExecError {
         }
     }
 }
-
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl ExecError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}

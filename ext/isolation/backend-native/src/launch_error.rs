@@ -196,17 +196,6 @@ impl CodedError for LaunchError {
     }
 }
 
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl LaunchError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}
-
 /// Returns whether a failed step shows that the host lacks or forbids a mechanism, as opposed to an
 /// error in this run's input.
 pub(crate) fn is_mechanism(step: &str) -> bool {

@@ -44,7 +44,7 @@ impl Placer for ClusterPlacer {
         state: &StateDir,
         choice: &PlacementChoice,
     ) -> Result<ClusterPlacement, ErrorBody> {
-        let config = read_cluster_config(state).map_err(|e| e.body())?;
+        let config = read_cluster_config(state)?;
         Ok(config.placement(choice, PATIENCE_MS))
     }
 

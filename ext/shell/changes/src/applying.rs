@@ -11,7 +11,7 @@ use wp_codebox_artifacts::{
     BrowserOriginRule, Dir, HostKey, PathRisk, PreflightRequest, TrustedKeys, preflight,
 };
 use wp_codebox_contracts::terminal_text::plain_line;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, RunId, Sha256Hex};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::now_rfc3339;
 
@@ -71,8 +71,8 @@ impl SensitiveRule {
 /// Opens this user's journal of applied changes in the directory of a site. Interrupted transactions
 /// are finished or reversed first; the bodies are the errors of those that could not be.
 pub(crate) fn journal(site: &Path) -> Result<(Journal, Vec<ErrorBody>), ErrorBody> {
-    let journal = Journal::open(site).map_err(|e| e.body())?;
-    let recovered = journal.recover().map_err(|e| e.body())?;
+    let journal = Journal::open(site)?;
+    let recovered = journal.recover()?;
     let errors = recovered.into_iter().filter_map(|one| one.error);
     Ok((journal, errors.map(|error| error.body()).collect()))
 }
@@ -81,7 +81,7 @@ pub(crate) fn journal(site: &Path) -> Result<(Journal, Vec<ErrorBody>), ErrorBod
 pub(crate) fn trusted_keys(state: &Path, known: Vec<Sha256Hex>) -> Result<TrustedKeys, ErrorBody> {
     let state = Dir::open(state);
     let state = state.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-    let key = HostKey::load(&state).map_err(|e| e.body())?;
+    let key = HostKey::load(&state)?;
     Ok(key.trusted(known))
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn apply(
     php: &Path,
 ) -> Result<AppliedChange, ErrorBody> {
     let request = &approved.request;
-    let ready = preflight(approved.bundle, request).map_err(|e| e.body())?;
+    let ready = preflight(approved.bundle, request)?;
     if approved
         .patch_sha256
         .is_some_and(|patch| patch != ready.patch_sha256)
@@ -117,7 +117,7 @@ pub(crate) fn apply(
             return Err(elsewhere(&mount));
         };
         targets.push(TargetChanges {
-            changes: ready.changes(patch, path).map_err(|e| e.body())?,
+            changes: ready.changes(patch, path)?,
             path: path.clone(),
             mount,
         });
@@ -134,7 +134,7 @@ pub(crate) fn apply(
         },
         targets,
     });
-    change.map_err(|e| e.body())
+    change.map_err(ErrorBody::from)
 }
 
 /// Returns a new id of a transaction; `kind` is `apply` or `undo`.

@@ -42,7 +42,7 @@ impl History {
     /// be.
     pub fn journal(&self) -> Result<(Journal, Vec<ErrorBody>), ErrorBody> {
         let site = self.state.as_owner(|| self.state.site(&self.site));
-        let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
+        let site = site??;
         applying::journal(&site)
     }
 
@@ -79,7 +79,7 @@ impl History {
         reference: Option<&str>,
         files: &[String],
     ) -> Result<(AppliedChange, UndoReport), ErrorBody> {
-        let listed = journal.list().map_err(|e| e.body())?;
+        let listed = journal.list()?;
         let change = match reference {
             Some(reference) => named(&listed, reference)?,
             None if listed.unreadable.is_empty() => {
@@ -94,7 +94,7 @@ impl History {
         let files = (!files.is_empty()).then_some(files);
         let id = applying::new_id("undo")?;
         let report = journal.undo(&change.id, files.as_deref(), id, now_rfc3339());
-        Ok((change.clone(), report.map_err(|e| e.body())?))
+        Ok((change.clone(), report?))
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use wp_codebox_artifacts::{
     Dir, Store, StoredBundle, VerifyOptions, read_changed_files, verify_bundle,
 };
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, Outcome, RunView, SiteId};
+use wp_codebox_contracts::{
+    ChangedFile, CodedError, ErrorBody, ErrorCode, Outcome, RunView, SiteId,
+};
 use wp_codebox_runtime::{
     DirectoryRun, FoundRun, RecordedWork, RunPage, RunRecord, StateDir, find, runs_of_directory,
     view,
@@ -35,8 +37,8 @@ impl History {
         let sites = std::slice::from_ref(&self.site);
         let directory = (self.directory)()?;
         let runs = || runs_of_directory(&self.state, sites, &directory, most);
-        let runs = self.state.as_owner(runs).map_err(|e| e.body())?;
-        runs.map_err(|e| e.body())
+        let runs = self.state.as_owner(runs)?;
+        runs.map_err(ErrorBody::from)
     }
 
     /// Returns the run that `reference` names, else the last run of this directory that `wanted`
@@ -47,8 +49,8 @@ impl History {
         if let Some(reference) = reference {
             let sites = std::slice::from_ref(&self.site);
             let found = || find(&self.state, sites, reference);
-            let found = self.state.as_owner(found).map_err(|e| e.body())?;
-            let found = found.map_err(|e| e.body()).or_else(|error| {
+            let found = self.state.as_owner(found)?;
+            let found = found.map_err(ErrorBody::from).or_else(|error| {
                 let is_unknown = error.code == ErrorCode::RunNotFound;
                 let kept = is_unknown.then(|| self.kept(reference)).flatten();
                 kept.ok_or(error)
@@ -145,8 +147,8 @@ impl History {
     pub fn bundle(&self, run: &FoundRun) -> Result<StoredBundle, ErrorBody> {
         let root = Dir::open(self.state.path());
         let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-        let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
-        store.resolve(run.run_id.as_str()).map_err(|e| e.body())
+        let store = Store::open(&root, &run.site)?;
+        store.resolve(run.run_id.as_str()).map_err(ErrorBody::from)
     }
 
     /// Returns the bundle of a run if it is undamaged.
@@ -173,13 +175,13 @@ impl History {
     /// record, so that it contains the bundle.
     pub fn view(&self, run: &FoundRun) -> Result<RunView, ErrorBody> {
         let settled = self.state.as_owner(|| view(&self.state, run));
-        settled.map_err(|e| e.body())?.map_err(|e| e.body())
+        settled?.map_err(ErrorBody::from)
     }
 
     /// Returns directories, agent and checks of a run from its record; `None` if it has no record.
     pub fn work(&self, run: &FoundRun) -> Result<Option<RecordedWork>, ErrorBody> {
         let work = self.state.as_owner(|| run.work());
-        work.map_err(|e| e.body())?.map_err(|e| e.body())
+        work?.map_err(ErrorBody::from)
     }
 
     /// Returns the host directories that a run mounted, by guest path.

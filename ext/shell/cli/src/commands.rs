@@ -4,7 +4,7 @@ use super::output::Output;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use wp_codebox_contracts::schema_id;
+use wp_codebox_contracts::{CodedError, schema_id};
 use wp_codebox_policy::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, catalog, catalog_entry,
     descriptor, registry,

@@ -25,7 +25,7 @@ pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
 fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let rules = rules(args)?;
     let settings = Settings::resolve(&args.place.paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let mut report = GcReport::default();
     // Only root can remove cgroups that root created, so remove them before giving up root.
     if rules.mode == GcMode::Remove {

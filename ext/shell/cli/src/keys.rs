@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{AuditLog, Dir, HostKey, Rotated};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{StateDir, sites};
 use wp_codebox_settings::{PathArgs, Settings};
 
@@ -55,12 +55,12 @@ pub(crate) fn main(output: &Output, command: &KeysCommand) -> ExitCode {
 /// anchor still has the old signature.
 fn rotate(args: &RotateArgs) -> Result<(Rotated, Vec<(SiteId, ErrorBody)>), ErrorBody> {
     let settings = Settings::resolve(&args.paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
     let directory = Dir::open(state.path())
         .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-    let all = sites(&state).map_err(|e| e.body())?;
-    let rotated = HostKey::rotate(&directory).map_err(|e| e.body())?;
+    let all = sites(&state)?;
+    let rotated = HostKey::rotate(&directory)?;
     let sign = |site: SiteId| {
         let log = AuditLog::open(&directory, &site);
         let signed = log.and_then(|log| log.sign_anchor_again());

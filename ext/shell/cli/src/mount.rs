@@ -143,7 +143,7 @@ pub(crate) fn mount(given: &str, git: GitMode) -> Result<Mounted, ErrorBody> {
         return Err(invalid());
     }
     let Some(target) = target else {
-        let project = project::of(Path::new(host)).map_err(|e| e.body())?;
+        let project = project::of(Path::new(host))?;
         let mut mounted = of_project(project, git)?;
         mounted.request.mode = mode;
         return Ok(mounted);

@@ -9,7 +9,7 @@ pub(crate) use wp_codebox_project::{NO_CHECKS, Project, proposed_checks};
 
 /// Returns the project for the current directory.
 pub(crate) fn here() -> Result<Project, ErrorBody> {
-    wp_codebox_project::around(Path::new("."), &user_directories()).map_err(|e| e.body())
+    wp_codebox_project::around(Path::new("."), &user_directories()).map_err(ErrorBody::from)
 }
 
 /// Returns the project that is exactly this directory.

@@ -179,7 +179,7 @@ impl RunArgs {
 /// shell. Opens nothing.
 pub(crate) fn check_agent(args: &RunArgs) -> Result<(), ErrorBody> {
     for line in args.agent_command.iter().chain(&args.checks) {
-        command_words(line).map_err(|e| e.body())?;
+        command_words(line)?;
     }
     let has_agent =
         args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
@@ -230,7 +230,7 @@ fn host_programs(task: &mut TaskSpec) -> Result<(), ErrorBody> {
     let mut programs = HostPrograms::default();
     for line in task.agent_command.iter_mut().chain(&mut task.checks) {
         let rewritten = programs.rewrite(line, &task.mounts, &real_file);
-        *line = rewritten.map_err(|e| e.body())?;
+        *line = rewritten?;
     }
     task.staged_files.extend(programs.into_files());
     Ok(())

@@ -2,17 +2,19 @@
 
 use std::io;
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Maximum number of plugins and themes that an error message lists.
 const MAX_LISTED: usize = 10;
 
 /// Reason why no project can be determined for a directory.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
+#[code(InputInvalid)]
 pub enum ProjectError {
     /// The directory does not exist, or its path cannot be resolved.
     #[error("{directory} cannot be opened: {source}")]
+    #[code(MountSourceInvalid, hint = "check the path")]
     Missing {
         /// Path as the user gave it.
         directory: PathBuf,
@@ -22,12 +24,17 @@ pub enum ProjectError {
     },
     /// The path leads to a file.
     #[error("{path} is not a directory")]
+    #[code(MountSourceInvalid, hint = "name the directory that contains the file")]
     NotADirectory {
         /// Path as the user gave it.
         path: PathBuf,
     },
     /// The directory cannot be listed.
     #[error("{directory} cannot be read: {source}")]
+    #[code(
+        MountUnreadable,
+        hint = "give the user that runs wp-codebox read access to the directory"
+    )]
     Unreadable {
         /// Path as the user gave it.
         directory: PathBuf,
@@ -37,12 +44,14 @@ pub enum ProjectError {
     },
     /// The path is not valid UTF-8, so it cannot be stored in the JSON of a run request.
     #[error("the path {directory} is not valid UTF-8")]
+    #[code(hint = "rename the directory")]
     NotUtf8 {
         /// Path with replacement characters.
         directory: PathBuf,
     },
     /// The path contains a character that the syntax of `--mount` or a terminal interprets.
     #[error("the path {directory:?} contains {what}")]
+    #[code(hint = "rename the directory, or state the guest path: --mount DIR:/workspace/NAME")]
     Character {
         /// Real path of the project.
         directory: PathBuf,
@@ -51,6 +60,7 @@ pub enum ProjectError {
     },
     /// The directory is never a project, e.g. the home directory.
     #[error("{directory} is {what}, which cannot be a project")]
+    #[code(hint = "cd into the plugin, theme or package, or state what to mount: --mount DIR")]
     NotAProject {
         /// Real path of the directory.
         directory: PathBuf,
@@ -59,6 +69,9 @@ pub enum ProjectError {
     },
     /// Several PHP files have a plugin header, and no rule prefers one.
     #[error("two plugins are in {directory}: {first} and {second} both have a plugin header")]
+    #[code(
+        hint = "name the directory like the main file of the plugin, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME or DIR:/workspace/NAME"
+    )]
     TwoPlugins {
         /// Real path of the directory.
         directory: PathBuf,
@@ -71,6 +84,9 @@ pub enum ProjectError {
     #[error(
         "{directory} is a plugin and a theme: {plugin} has a plugin header and style.css a theme header"
     )]
+    #[code(
+        hint = "remove one header, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME"
+    )]
     PluginAndTheme {
         /// Real path of the directory.
         directory: PathBuf,
@@ -82,52 +98,13 @@ pub enum ProjectError {
         "{directory} belongs to a whole WordPress site and is not one project; it contains {}",
         listed(.members)
     )]
+    #[code(hint = "cd into one plugin or theme, or state it: --mount DIR")]
     WholeSite {
         /// Real path of the directory.
         directory: PathBuf,
         /// Plugins and themes of the site, e.g. `plugins/hello`.
         members: Vec<String>,
     },
-}
-
-impl ProjectError {
-    /// Returns the error with its stable code and what to do.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        let (code, hint) = match self {
-            Self::Missing { .. } => (ErrorCode::MountSourceInvalid, "check the path"),
-            Self::NotADirectory { .. } => (
-                ErrorCode::MountSourceInvalid,
-                "name the directory that contains the file",
-            ),
-            Self::Unreadable { .. } => (
-                ErrorCode::MountUnreadable,
-                "give the user that runs wp-codebox read access to the directory",
-            ),
-            Self::NotUtf8 { .. } => (ErrorCode::InputInvalid, "rename the directory"),
-            Self::Character { .. } => (
-                ErrorCode::InputInvalid,
-                "rename the directory, or state the guest path: --mount DIR:/workspace/NAME",
-            ),
-            Self::NotAProject { .. } => (
-                ErrorCode::InputInvalid,
-                "cd into the plugin, theme or package, or state what to mount: --mount DIR",
-            ),
-            Self::TwoPlugins { .. } => (
-                ErrorCode::InputInvalid,
-                "name the directory like the main file of the plugin, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME or DIR:/workspace/NAME",
-            ),
-            Self::PluginAndTheme { .. } => (
-                ErrorCode::InputInvalid,
-                "remove one header, or state the guest path: --mount DIR:/wordpress/wp-content/plugins/NAME",
-            ),
-            Self::WholeSite { .. } => (
-                ErrorCode::InputInvalid,
-                "cd into one plugin or theme, or state it: --mount DIR",
-            ),
-        };
-        ErrorBody::new(code, self.to_string()).hint(hint)
-    }
 }
 
 fn listed(members: &[String]) -> String {

@@ -21,8 +21,8 @@ pub fn run_bundle(
     }
     let unreadable = |why: &str| ErrorBody::new(ErrorCode::StateDirInvalid, why);
     let root = Dir::open(state.path()).map_err(|e| unreadable(&e.to_string()))?;
-    let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
-    let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
+    let store = Store::open(&root, &run.site)?;
+    let stored = store.resolve(run.run_id.as_str())?;
     let (manifest, manifest_sha256) = manifest(&stored)?;
     Ok(Some(RunBundle {
         id: manifest.id,

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelDetails, CancelEffect, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
+    CancelDetails, CancelEffect, CodedError, ErrorBody, ErrorCode, RunCancellation, RunStatus,
+    schema_id,
 };
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use wp_codebox_contracts::{
-    Capability, ClusterAccess, ClusterConfig, DEFAULT_CAPABILITY, DEFAULT_MAX_TRIES,
-    DEFAULT_PRIORITY, ErrorBody, ErrorCode, NodeKeyRow, NodeName, Priority, ServerUrl, Sha256Hex,
+    Capability, ClusterAccess, ClusterConfig, CodedError, DEFAULT_CAPABILITY, DEFAULT_MAX_TRIES,
+    DEFAULT_PRIORITY, ErrorBody, NodeKeyRow, NodeName, Priority, ServerUrl, Sha256Hex,
     SubmitterName, schema_id,
 };
 use wp_codebox_runtime::StateDir;
@@ -28,55 +28,43 @@ pub const PATIENCE_MS: u64 = 600_000;
 
 /// Reason why the configuration of the cluster cannot be read or written. Messages have no path of
 /// the host, because callers over REST read them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[non_exhaustive]
 pub enum ClusterConfigError {
     /// `cluster.json` does not exist.
     #[error("no cluster is configured on this host: its state directory has no {FILE}")]
+    #[code(
+        ClusterNotConfigured,
+        hint = "run the task on this host, or let the operator run `wp-codebox cluster configure`"
+    )]
     Missing,
     /// The file cannot be read, or other users could have changed it.
     #[error("the file {FILE} of the state directory cannot be used: {detail}")]
+    #[code(
+        ConfigInvalid,
+        hint = "write it again with `wp-codebox cluster configure`"
+    )]
     Unusable {
         /// What is wrong.
         detail: String,
     },
     /// A member is missing, unknown or has an impossible value.
     #[error("the file {FILE} of the state directory is not valid: {detail}")]
+    #[code(
+        ConfigInvalid,
+        hint = "write it again with `wp-codebox cluster configure`"
+    )]
     Invalid {
         /// What is wrong, with the name of the member.
         detail: String,
     },
     /// The file cannot be written.
     #[error("the file {FILE} of the state directory cannot be written: {source}")]
+    #[code(StateDirInvalid)]
     Write {
         /// Error of the failed call.
         source: io::Error,
     },
-}
-
-impl ClusterConfigError {
-    /// Returns the error's public code.
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Missing => ErrorCode::ClusterNotConfigured,
-            Self::Unusable { .. } | Self::Invalid { .. } => ErrorCode::ConfigInvalid,
-            Self::Write { .. } => ErrorCode::StateDirInvalid,
-        }
-    }
-
-    /// Returns public code and message with hints.
-    pub fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
-        match self {
-            Self::Missing => body.hint(
-                "run the task on this host, or let the operator run `wp-codebox cluster configure`",
-            ),
-            Self::Unusable { .. } | Self::Invalid { .. } => {
-                body.hint("write it again with `wp-codebox cluster configure`")
-            }
-            Self::Write { .. } => body,
-        }
-    }
 }
 
 /// Reads and checks the configuration.
@@ -213,6 +201,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use wp_codebox_contracts::ErrorCode;
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let temp = tempfile::tempdir().unwrap();

@@ -4,8 +4,8 @@ use crate::environment::Environment;
 use crate::network::NetworkOptions;
 use serde_json::Value;
 use wp_codebox_contracts::{
-    Agent, AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelApi, ModelEndpoint, ModelPrices,
-    NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec, parse_json,
+    Agent, AgentBudget, CodedError, ErrorBody, ErrorCode, ModelAgent, ModelApi, ModelEndpoint,
+    ModelPrices, NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec, parse_json,
 };
 use wp_codebox_policy::{
     ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
@@ -281,7 +281,7 @@ fn tool_policy(given: &str) -> Result<SandboxToolPolicy, ErrorBody> {
             e.column()
         ))
     })?;
-    parse_tool_policy(&document).map_err(|e| e.body())
+    parse_tool_policy(&document).map_err(ErrorBody::from)
 }
 
 fn prices(given: &str) -> Result<ModelPrices, ErrorBody> {

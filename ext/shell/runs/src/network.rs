@@ -63,7 +63,7 @@ pub(crate) fn policy(
     }
     wp_codebox_policy::parse(&json!(policy))
         .map(Some)
-        .map_err(|e| e.body())
+        .map_err(ErrorBody::from)
 }
 
 /// Parses `NAME=HOST[:PORT][,HOST…]` and reads the value from the environment of the command.

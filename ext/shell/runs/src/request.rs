@@ -143,7 +143,7 @@ pub(crate) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
         let name = task.agent.clone();
         return Ok(name.map(|name| Agent::Preset(PresetAgent { name })));
     };
-    let argv = command_words(line).map_err(|e| e.body())?;
+    let argv = command_words(line)?;
     if argv.is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
@@ -164,7 +164,7 @@ pub(crate) fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
 
 /// Reads and parses a policy from an argument: the name of a file, or JSON text.
 pub fn policy(given: &str) -> Result<RuntimePolicy, ErrorBody> {
-    wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
+    wp_codebox_policy::parse(&policy_document(given)?).map_err(ErrorBody::from)
 }
 
 /// Returns whether an argument is JSON text and not the name of a file.

@@ -30,7 +30,7 @@ pub(crate) fn is_held(run: &FoundRun) -> bool {
 
 /// Builds `sandbox/v1` for a sandbox in any state.
 pub(crate) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
-    let mut view = view(state, run).map_err(|e| e.body())?;
+    let mut view = view(state, run)?;
     let mut told = StatusReply::Nothing;
     if view.status == RunStatus::Running {
         told = asked(run);
@@ -93,7 +93,7 @@ fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunV
     let until = Instant::now() + DYING;
     while seen.status == RunStatus::Running && Instant::now() < until {
         std::thread::sleep(POLL_INTERVAL);
-        seen = view(state, run).map_err(|e| e.body())?;
+        seen = view(state, run)?;
     }
     Ok(seen)
 }
@@ -128,7 +128,7 @@ fn dead(
         bytes: 4 * 1024 * 1024,
     };
     let after = view.last_event.saturating_sub(TAIL);
-    let tail = events(state, run, after, limits).map_err(|e| e.body())?;
+    let tail = events(state, run, after, limits)?;
     document["tombstone"] = tombstone(view, &tail.events);
     if let Some(bundle) = &view.bundle_id {
         document["bundleId"] = json!(bundle);

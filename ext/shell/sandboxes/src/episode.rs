@@ -21,9 +21,9 @@ pub fn ask_episode(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<
 
 /// Starts the sandbox of an episode and waits until it is ready. Returns its status.
 pub fn start_episode(state_dir: &Path, request: RunRequest) -> Result<Value, ErrorBody> {
-    let state = StateDir::open(state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(state_dir)?;
     supervisor::until_accepted(&request)?;
-    state.become_owner().map_err(|e| e.body())?;
+    state.become_owner()?;
     let run = FoundRun {
         path: state
             .path()
@@ -36,7 +36,7 @@ pub fn start_episode(state_dir: &Path, request: RunRequest) -> Result<Value, Err
     };
     let deadline = Instant::now() + READY;
     loop {
-        let look = entry(&state, &run).map_err(|e| e.body())?;
+        let look = entry(&state, &run)?;
         if look.lifecycle.terminal {
             return Err(ended(&look));
         }
@@ -76,7 +76,7 @@ pub fn close_episode(state: &StateDir, run: &FoundRun, actor: &str) -> Result<Va
     );
     let deadline = Instant::now() + READY;
     loop {
-        let look = entry(state, run).map_err(|e| e.body())?;
+        let look = entry(state, run)?;
         let over = look.lifecycle.terminal;
         // A supervisor first writes the final record and then removes the scratch directory; wait
         // for both.

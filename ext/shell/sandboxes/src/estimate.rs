@@ -46,8 +46,7 @@ pub fn estimate(
         sandboxes.state,
         std::slice::from_ref(sandboxes.site),
         filter,
-    )
-    .map_err(|e| e.body())?;
+    )?;
     let (basis, costs) = basis(profile, page.rows);
     let limits = profile
         .resources

@@ -6,8 +6,8 @@ use crate::shelf;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelDetails, ErrorBody, ErrorCode, LiveRequest, RunId, RunStatus, SiteId, SnapshotRequest,
-    schema_id,
+    CancelDetails, CodedError, ErrorBody, ErrorCode, LiveRequest, RunId, RunStatus, SiteId,
+    SnapshotRequest, schema_id,
 };
 use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runs::{cancel_run, live};
@@ -41,7 +41,7 @@ impl Sandboxes<'_> {
             RegistryError::NotFound { .. } => missing(reference),
             other => other.body(),
         })?;
-        let view = view(self.state, &run).map_err(|e| e.body())?;
+        let view = view(self.state, &run)?;
         if view.facts.provenance.contains_key(PROVENANCE) {
             return Ok(run);
         }
@@ -77,7 +77,7 @@ impl Sandboxes<'_> {
             offset: 0,
         };
         let sites = std::slice::from_ref(self.site);
-        let page = list(self.state, sites, filter).map_err(|e| e.body())?;
+        let page = list(self.state, sites, filter)?;
         // It is unknown whether an unreadable run is a sandbox.
         let mut unreadable = page.unreadable;
         let all: Vec<FoundRun> = page
@@ -120,7 +120,7 @@ impl Sandboxes<'_> {
     /// # Errors
     /// `wp_codebox_sandbox_not_held`.
     pub fn check_running(self, run: &FoundRun) -> Result<(), ErrorBody> {
-        if status(self.state, run).map_err(|e| e.body())? != RunStatus::Ended {
+        if status(self.state, run)? != RunStatus::Ended {
             return Ok(());
         }
         let document = self.document(run)?;
@@ -174,9 +174,9 @@ impl Sandboxes<'_> {
 
     /// Opens and verifies the snapshot that a sandbox starts from. The value locks the snapshot.
     pub fn starting_snapshot(self, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
-        let shelf = SnapshotStore::of_site(self.state, self.site).map_err(|e| e.body())?;
-        let id = shelf.by_id(reference).map_err(|e| e.body())?;
-        shelf.open(&id, SnapshotScope::Any).map_err(|e| e.body())
+        let shelf = SnapshotStore::of_site(self.state, self.site)?;
+        let id = shelf.by_id(reference)?;
+        shelf.open(&id, SnapshotScope::Any).map_err(ErrorBody::from)
     }
 
     /// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
@@ -184,7 +184,7 @@ impl Sandboxes<'_> {
         let ended = || {
             status(self.state, run)
                 .map(|s| s == RunStatus::Ended)
-                .map_err(|e| e.body())
+                .map_err(ErrorBody::from)
         };
         if !ended()? {
             let close = LiveRequest::Close {
@@ -212,7 +212,7 @@ impl Sandboxes<'_> {
                 return Ok(());
             }
             if is_ended {
-                reap_dead(self.state, self.site).map_err(|e| e.body())?;
+                reap_dead(self.state, self.site)?;
             }
             if Instant::now() > until {
                 let message = format!("sandbox {} has not ended within the time limit", run.run_id);

@@ -24,7 +24,7 @@ const PAGE: PageLimits = PageLimits {
 
 /// Sends the action to the sandbox, or reads how the preview of an ended run ended.
 pub fn preview_lease(state: &StateDir, run: &FoundRun, action: &str) -> Result<Value, ErrorBody> {
-    if status(state, run).map_err(|e| e.body())? == RunStatus::Ended {
+    if status(state, run)? == RunStatus::Ended {
         return Ok(document(run, &recorded(state, run)?, RunStatus::Ended));
     }
     let request = LiveRequest::Preview(PreviewRequest {
@@ -63,7 +63,7 @@ fn recorded(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
     let mut last = Value::Null;
     let mut after = 0;
     loop {
-        let page = events(state, run, after, PAGE).map_err(|e| e.body())?;
+        let page = events(state, run, after, PAGE)?;
         let Some(end) = page.events.last().map(|event| event.seq) else {
             return Ok(last);
         };

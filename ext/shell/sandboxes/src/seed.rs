@@ -62,9 +62,7 @@ impl Seed {
             let message = format!("the parameters of the sandbox cannot be stored: {e}");
             ErrorBody::new(ErrorCode::StateDirInvalid, message)
         };
-        let directory = state
-            .ensure(&["sites", site.as_str(), SEEDS])
-            .map_err(|e| e.body())?;
+        let directory = state.ensure(&["sites", site.as_str(), SEEDS])?;
         let text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
         let unfinished = directory.join(format!(".{run_id}.new"));
         let mut options = fs::OpenOptions::new();

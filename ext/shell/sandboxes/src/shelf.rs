@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::{AuditLog, Dir};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, SiteId, schema_id};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
     FoundRun, Removal, SnapshotError, SnapshotScope, SnapshotStore, StateDir, now_rfc3339,
@@ -16,7 +16,7 @@ pub(crate) fn snapshots(
     site: &SiteId,
     of: Option<&FoundRun>,
 ) -> Result<Value, ErrorBody> {
-    let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(state, site)?;
     let (rows, unusable) = match of {
         None => (shelf.list(SnapshotScope::Any), shelf.unusable()),
         // The list of one sandbox omits damaged snapshots: it is unknown which sandbox they are
@@ -46,7 +46,7 @@ pub(crate) fn remove(
     of: Option<&FoundRun>,
     actor: &str,
 ) -> Result<Value, ErrorBody> {
-    let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(state, site)?;
     let id = match of {
         None => shelf.by_id(reference),
         Some(run) => shelf.find(reference, SnapshotScope::Run(&run.run_id)),
@@ -67,18 +67,16 @@ pub(crate) fn remove(
     // other process uses it meanwhile.
     let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
     let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
-    let appended = AuditLog::open(&root, site)
-        .and_then(|log| {
-            let record = record(&removal, actor);
-            let (now, redactor) = (now_rfc3339(), Redactor::new(&[]));
-            log.append(&record, &now, &redactor, &Map::new())
-        })
-        .map_err(|e| e.body())?;
+    let appended = AuditLog::open(&root, site).and_then(|log| {
+        let record = record(&removal, actor);
+        let (now, redactor) = (now_rfc3339(), Redactor::new(&[]));
+        log.append(&record, &now, &redactor, &Map::new())
+    })?;
     let (id, bytes) = (
         removal.id.clone(),
         removal.snapshot.as_ref().map(|kept| kept.total_bytes),
     );
-    removal.finish().map_err(|e| e.body())?;
+    removal.finish()?;
     Ok(json!({
         "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
         "id": id, "removed": true, "bytes": bytes, "auditSeq": appended.entry.0.get("seq"),

@@ -165,9 +165,9 @@ impl ValidatedSandbox {
         let Wanted {
             run_id, site, seed, ..
         } = self.wanted;
-        let state = StateDir::open(&self.state_dir).map_err(|e| e.body())?;
+        let state = StateDir::open(&self.state_dir)?;
         let ready = supervisor.until_ready(&self.request, |_| {})?;
-        state.become_owner().map_err(|e| e.body())?;
+        state.become_owner()?;
         seed.write(&state, &site, &run_id)?;
         let sandboxes = Sandboxes {
             state: &state,
@@ -258,5 +258,5 @@ fn policy_of(
     if !secrets.is_empty() {
         policy.secrets = SecretsPolicy::ConnectorScoped;
     }
-    policy::parse(&json!(policy)).map_err(|e| e.body())
+    policy::parse(&json!(policy)).map_err(ErrorBody::from)
 }

@@ -22,15 +22,15 @@ pub fn collect_leftovers(
 ) -> Result<(), ErrorBody> {
     // Root has its own journal of applied changes on each site, which only root can read.
     if rustix::process::geteuid().is_root() {
-        for site in state.as_owner(|| sites(state)).map_err(|e| e.body())?? {
+        for site in state.as_owner(|| sites(state))?? {
             changes(state, &site, keep, rules.mode, report)?;
         }
     }
-    state.become_owner().map_err(|e| e.body())?;
+    state.become_owner()?;
     let wanted = sites(state)?;
     for site in wanted {
         changes(state, &site, keep, rules.mode, report)?;
-        collect(state, &site, rules, report).map_err(|e| e.body())?;
+        collect(state, &site, rules, report)?;
     }
     templates(state, rules, report);
     Ok(())
@@ -48,13 +48,13 @@ fn changes(
     if !directory.join("applies").is_dir() {
         return Ok(());
     }
-    let journal = Journal::open(&directory).map_err(|e| e.body())?;
+    let journal = Journal::open(&directory)?;
     // Remove nothing while another process changes the site: it may need an applied change for its
     // undo.
     let Ok(_claim) = journal.claim() else {
         return Ok(());
     };
-    for Expired { id, bytes, limit } in journal.expired(rules).map_err(|e| e.body())? {
+    for Expired { id, bytes, limit } in journal.expired(rules)? {
         let removed = match mode {
             GcMode::Remove => journal.remove(&id),
             GcMode::DryRun => Ok(()),

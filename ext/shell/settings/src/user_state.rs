@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{Dir, RemovalError, remove_tree_in};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 pub(crate) use wp_codebox_runtime::STATES;
 
 /// Name prefixes of directories that are being made or removed. No name of a user begins with a dot.
@@ -28,7 +28,8 @@ pub(crate) fn state_of(name: &str) -> PathBuf {
 }
 
 /// Failures of making, listing and removing state directories.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(StateDirInvalid, detail = Self::detail)]
 pub(crate) enum UserStateError {
     #[error(
         "{path:?} is itself the state directory of uid {owner}, but each user has its own one below it"
@@ -45,6 +46,7 @@ pub(crate) enum UserStateError {
     #[error(
         "the name {name:?} cannot be the name of a directory; choose a user whose name has no slash and begins with no dot"
     )]
+    #[code(InputInvalid)]
     Name { name: String },
     #[error("{path:?} is a link or not a directory; remove it")]
     NotADirectory { path: PathBuf },
@@ -73,32 +75,26 @@ pub(crate) enum UserStateError {
     },
 }
 
-impl From<UserStateError> for ErrorBody {
-    fn from(error: UserStateError) -> Self {
-        let text = error.to_string();
-        let body = |code| ErrorBody::new(code, text);
-        match error {
-            UserStateError::OldLayout { path, .. } => {
+impl UserStateError {
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
+        match self {
+            Self::OldLayout { path, .. } => {
                 let path = path.display();
-                body(ErrorCode::StateDirInvalid).hint(format!(
+                body.hint(format!(
                     "move it to its place: mv {path} {path}.old && install -d {path} && mv {path}.old {path}/USER"
                 ))
             }
-            UserStateError::Unsafe { path, .. } => {
+            Self::Unsafe { path, .. } => {
                 let path = path.display();
-                body(ErrorCode::StateDirInvalid)
-                    .hint(format!("chown root:root {path} && chmod 0755 {path}"))
+                body.hint(format!("chown root:root {path} && chmod 0755 {path}"))
             }
-            UserStateError::Foreign { path, name, .. } => {
+            Self::Foreign { path, name, .. } => {
                 let path = path.display();
-                body(ErrorCode::StateDirInvalid).hint(format!(
+                body.hint(format!(
                     "if it is of an earlier user with this name, remove it: wp-codebox users remove {name} --delete-state; otherwise: chown -Rh {name}: {path} && chmod 0700 {path}"
                 ))
             }
-            UserStateError::Name { .. } => body(ErrorCode::InputInvalid),
-            UserStateError::NotADirectory { .. }
-            | UserStateError::Failed { .. }
-            | UserStateError::Remains { .. } => body(ErrorCode::StateDirInvalid),
+            _ => body,
         }
     }
 }
@@ -302,6 +298,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+    use wp_codebox_contracts::ErrorCode;
 
     const USER: u32 = 12_345;
 

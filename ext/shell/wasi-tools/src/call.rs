@@ -56,14 +56,14 @@ pub struct Answer {
 /// # Errors
 /// If the call cannot start, a limit of the tool is reached, or its changes cannot be written.
 pub fn run(settings: &Settings, call: Call<'_>) -> Result<Answer, ErrorBody> {
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let tools = WasiTools::of(state.path());
-    let tool = tools.get(call.id).map_err(|e| e.body())?;
+    let tool = tools.get(call.id)?;
     // Check that the module still matches the definition; the runner checks this again.
-    tool.module().map_err(|e| e.body())?;
-    let runner = WasiRunner::beside(&settings.launcher).map_err(|e| e.body())?;
+    tool.module()?;
+    let runner = WasiRunner::beside(&settings.launcher)?;
     let compiled = state.as_owner(|| tool.compiled(&runner));
-    let compiled = compiled.map_err(|e| e.body())?.map_err(|e| e.body())?;
+    let compiled = compiled??;
     let scratch = Scratch::make(&tool, &compiled, call.directory)?;
     let program = runner.program();
     let input = call.input;

@@ -15,8 +15,8 @@ use wp_codebox_backend_native::{
     guest_audit, tool_plan,
 };
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath,
-    LaunchMount, LaunchPlan, Limits, OutputStream, RunMode, WasiTool,
+    CodedError, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
+    GuestPath, LaunchMount, LaunchPlan, Limits, OutputStream, RunMode, WasiTool,
 };
 use wp_codebox_control::new_run_id;
 use wp_codebox_process_wrapper::{MountAccess, TOOL_FILES};
@@ -87,8 +87,7 @@ pub(super) fn run(
             Some((path, MountAccess::Write)) => ToolWork::Write(path),
         },
         limits,
-    })
-    .map_err(|e| e.body())?;
+    })?;
     let cgroup = group.cgroup();
     let used = std::sync::Arc::default();
     let options = LaunchOptions {
@@ -100,7 +99,7 @@ pub(super) fn run(
         scratch: &ScratchStorage::of_kernel(state.path()),
         used: &used,
     };
-    let mut guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;
+    let mut guest = Guest::launch(&plan, &options)?;
     let request = request(scratch.call(runner)?.guest_arguments())?;
     let ended = execute(&mut guest, &request, tool, input);
     // Kill the tool's processes first, so that none changes a file while the changes are read.
@@ -190,12 +189,10 @@ fn execute(
         output_limit: 2 * limits.output_bytes + LAST_LINE,
     };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let execution = guest
-        .exec(&call, &mut |stream, bytes| match stream {
-            OutputStream::Stdout => stdout.extend_from_slice(bytes),
-            OutputStream::Stderr => stderr.extend_from_slice(bytes),
-        })
-        .map_err(|e| e.body())?;
+    let execution = guest.exec(&call, &mut |stream, bytes| match stream {
+        OutputStream::Stdout => stdout.extend_from_slice(bytes),
+        OutputStream::Stderr => stderr.extend_from_slice(bytes),
+    })?;
     Ok(Ended {
         status: status(&execution, tool)?,
         stdout,

@@ -18,8 +18,8 @@ const MODULE_BYTES: u64 = 64 << 20;
 /// # Errors
 /// If the state directory cannot be used.
 pub fn open(settings: &Settings) -> Result<WasiTools, ErrorBody> {
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
     Ok(WasiTools::of(state.path()))
 }
 
@@ -48,10 +48,10 @@ impl NewTool {
     /// If the registry or the runner cannot be used, or the tool is not valid.
     pub fn register(&self, settings: &Settings) -> Result<RegisteredTool, ErrorBody> {
         let tools = open(settings)?;
-        let runner = WasiRunner::beside(&settings.launcher).map_err(|e| e.body())?;
+        let runner = WasiRunner::beside(&settings.launcher)?;
         tools
             .add(&self.definition, &self.module, &runner)
-            .map_err(|e| e.body())
+            .map_err(ErrorBody::from)
     }
 }
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wp_codebox_artifacts::{CaptureError, ExcludeRules, MountChanges, Shadow, TreeError};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, WasiFiles};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, WasiFiles};
 use wp_codebox_process_wrapper::{MountAccess, ToolCall, ToolDirectory};
 use wp_codebox_supervisor::RegisteredTool;
 
@@ -169,7 +169,7 @@ impl Scratch {
     /// Writes the changes to the directory itself.
     pub fn merge(&self, changes: &MountChanges) -> Result<(), ErrorBody> {
         match &self.work {
-            Some(work) => work.shadow.merge(changes).map_err(|e| e.body()),
+            Some(work) => work.shadow.merge(changes).map_err(ErrorBody::from),
             None => Ok(()),
         }
     }

@@ -33,7 +33,7 @@ fn wrap(
     command: &HostCommand,
     scratch: &Scratch,
 ) -> Result<WrappedCommand, ErrorBody> {
-    let program = find_program(kind, None).map_err(|e| e.body())?;
+    let program = find_program(kind, None)?;
     let program = program.unwrap_or_default();
     Ok(match kind {
         OuterSandboxKind::None => NoSandbox.wrap(command),
@@ -42,7 +42,7 @@ fn wrap(
             let directory = scratch.path().join("runsc");
             std::fs::create_dir(&directory).map_err(|e| failed("temporary directory", &e))?;
             let root = scratch.root();
-            prepare_root(&root, command).map_err(|e| e.body())?;
+            prepare_root(&root, command)?;
             GvisorRoot {
                 program,
                 directory: text(&directory)?,

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// File of the cache that contains the default version.
 pub(super) const CURRENT: &str = "current";
@@ -50,13 +50,22 @@ pub(super) struct Record {
 }
 
 /// Reason why the cache cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(detail = Self::detail)]
 pub(super) enum CacheError {
     /// Another user can change the cache.
     #[error("the cache {path:?} {why}, so another user could change the WordPress cores in it")]
+    #[code(
+        ConfigInvalid,
+        hint = "remove it, or make it a directory of yours that only you may write"
+    )]
     Untrusted { path: PathBuf, why: &'static str },
     /// A file or directory of the cache cannot be read or written.
     #[error("the cache of WordPress cores cannot be used: {step} {path:?}: {source}")]
+    #[code(
+        WordpressUnavailable,
+        hint = "make the directory writable, free space on its disk, or set XDG_CACHE_HOME to another one (not for root)"
+    )]
     Io {
         step: &'static str,
         path: PathBuf,
@@ -67,30 +76,21 @@ pub(super) enum CacheError {
     #[error(
         "{path:?} exists but contains no complete WordPress core; remove it, then install again"
     )]
+    #[code(ConfigInvalid, hint = "remove it and install again")]
     Occupied { path: PathBuf },
     /// No such version is in the cache.
     #[error("WordPress {version} is not installed")]
+    #[code(WordpressUnavailable)]
     NotInstalled { version: String },
 }
 
 impl CacheError {
-    pub(super) fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Untrusted { .. } | Self::Occupied { .. } => ErrorCode::ConfigInvalid,
-            Self::Io { .. } | Self::NotInstalled { .. } => ErrorCode::WordpressUnavailable,
-        };
-        let body = ErrorBody::new(code, self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
-            Self::Untrusted { .. } => {
-                body.hint("remove it, or make it a directory of yours that only you may write")
-            }
-            Self::Occupied { .. } => body.hint("remove it and install again"),
-            Self::Io { .. } => body.hint(
-                "make the directory writable, free space on its disk, or set XDG_CACHE_HOME to another one (not for root)",
-            ),
             Self::NotInstalled { version } => body
                 .hint(format!("wp-codebox wordpress install {version}"))
                 .hint("wp-codebox wordpress list"),
+            _ => body,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Cores {
     /// # Errors
     /// If another user can change the cache, or it cannot be read.
     pub fn list(&self) -> Result<Vec<Core>, ErrorBody> {
-        self.installed().map_err(|error| error.body())
+        self.installed().map_err(ErrorBody::from)
     }
 
     /// Returns the directory of an installed core: of exactly this version, or of the newest

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 use wp_codebox_proxy::egress::{EgressError, Trust, client_tls, no_tls};
 
 /// Maximum number of redirects.
@@ -43,78 +43,70 @@ impl Default for Pace {
 }
 
 /// Reason why something could not be fetched.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(WordpressUnavailable)]
 pub(super) enum FetchError {
     /// The client cannot be created.
     #[error("the HTTP client cannot be created: {reason}")]
+    #[code(
+        hint = "check the network and the variables HTTPS_PROXY and NO_PROXY",
+        hint = "or install from a file: `wp-codebox wordpress install FILE.zip`"
+    )]
     Setup { reason: String },
     /// The host's certificate authorities cannot be used.
     #[error("{0}")]
+    #[code(transparent)]
     Tls(#[from] EgressError),
     /// There is no connection to the server, directly or through the proxy.
     #[error("{url} cannot be reached: {reason}")]
+    #[code(
+        hint = "check the network and the variables HTTPS_PROXY and NO_PROXY",
+        hint = "or install from a file: `wp-codebox wordpress install FILE.zip`"
+    )]
     Unreachable { url: String, reason: String },
     /// The connection broke or stalled.
     #[error("the transfer of {url} did not complete: {reason}")]
+    #[code(hint = "try again later; nothing was installed")]
     Interrupted { url: String, reason: String },
     /// The server has no release of this version.
     #[error("there is no release of WordPress {version}: {url} does not exist")]
+    #[code(
+        InputInvalid,
+        hint = "https://wordpress.org/download/releases/ lists the versions"
+    )]
     NoRelease { version: String, url: String },
     /// The server answers with a status other than 200.
     #[error("{url} answered with status {status}")]
+    #[code(hint = "try again later; nothing was installed")]
     Status { url: String, status: u16 },
     /// The response is larger than allowed.
     #[error("the download of {url} was stopped after {most} bytes, the maximum")]
+    #[code(
+        WordpressInvalid,
+        hint = "a proxy or a network login page may have answered instead; nothing was installed"
+    )]
     TooLarge { url: String, most: u64 },
     /// The response does not have the format that is expected at this URL.
     #[error("the response of {url} cannot be used: {reason}")]
+    #[code(
+        hint = "a proxy or a network login page may have answered instead; nothing was installed"
+    )]
     Malformed { url: String, reason: String },
     /// The digest of the archive is not the published or pinned one.
     #[error("{url} does not match its {kind} {expected}; the download is damaged or was changed")]
+    #[code(WordpressInvalid, hint = "try again later; nothing was installed")]
     Digest {
         url: String,
         kind: &'static str,
         expected: String,
     },
+    // No hint here: for `Write` the caller adds one that names the directory.
     /// The archive cannot be stored.
     #[error("the download cannot be stored in the cache: {source}")]
     Write {
         #[source]
         source: io::Error,
     },
-}
-
-impl FetchError {
-    pub(super) fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Setup { .. }
-            | Self::Unreachable { .. }
-            | Self::Interrupted { .. }
-            | Self::Status { .. }
-            | Self::Malformed { .. }
-            | Self::Write { .. } => ErrorCode::WordpressUnavailable,
-            Self::Tls(error) => return error.body(),
-            Self::NoRelease { .. } => ErrorCode::InputInvalid,
-            Self::TooLarge { .. } | Self::Digest { .. } => ErrorCode::WordpressInvalid,
-        };
-        let body = ErrorBody::new(code, self.to_string());
-        match self {
-            Self::Unreachable { .. } | Self::Setup { .. } => body
-                .hint("check the network and the variables HTTPS_PROXY and NO_PROXY")
-                .hint("or install from a file: `wp-codebox wordpress install FILE.zip`"),
-            Self::Interrupted { .. } | Self::Status { .. } | Self::Digest { .. } => {
-                body.hint("try again later; nothing was installed")
-            }
-            Self::Malformed { .. } | Self::TooLarge { .. } => body.hint(
-                "a proxy or a network login page may have answered instead; nothing was installed",
-            ),
-            Self::NoRelease { .. } => {
-                body.hint("https://wordpress.org/download/releases/ lists the versions")
-            }
-            // No hint here: for `Write` the caller adds one that names the directory.
-            Self::Write { .. } | Self::Tls(_) => body,
-        }
-    }
 }
 
 /// HTTP client with its async runtime.

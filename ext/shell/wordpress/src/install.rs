@@ -15,22 +15,27 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tempfile::TempDir;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Maximum number of bytes of `version.php` that are read.
 const VERSION_BYTES: u64 = 64 * 1024;
 
 /// Reason why a core was not installed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(WordpressInvalid, hint = "use a release: `wp-codebox wordpress install VERSION`", detail = Self::detail)]
 enum InstallError {
     #[error(transparent)]
+    #[code(transparent)]
     Cache(#[from] CacheError),
     #[error(transparent)]
+    #[code(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
+    #[code(transparent)]
     Differs(#[from] Differs),
     /// The source cannot be unpacked or copied.
     #[error("{of} was not installed: {source}")]
+    #[code(transparent)]
     Unpack {
         of: String,
         #[source]
@@ -38,6 +43,9 @@ enum InstallError {
     },
     /// The source does not contain a WordPress core.
     #[error("{of} was not installed: it has no WordPress core, because {missing} is missing")]
+    #[code(
+        hint = "the files must be at the top level or, in a zip, in one directory \"wordpress\""
+    )]
     NotWordPress { of: String, missing: &'static str },
     /// The core states no version, or one that cannot be the name of a directory.
     #[error("{of} was not installed: its {VERSION_FILE} states no usable version{found}")]
@@ -53,31 +61,20 @@ enum InstallError {
     OtherVersion { of: String, found: String },
     /// `--offline` was given, and the wanted core is not in the cache.
     #[error("{wanted} is not installed, and --offline forbids downloading it")]
+    #[code(
+        WordpressUnavailable,
+        hint = "run `wp-codebox wordpress install` without --offline once",
+        hint = "or install from a file: `wp-codebox wordpress install --offline FILE.zip`"
+    )]
     Offline { wanted: String },
 }
 
 impl InstallError {
-    fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Cache(error) => return error.body(),
-            Self::Fetch(error) => return error.body(),
-            Self::Differs(error) => return error.body(),
-            Self::Unpack { of, source } => return source.body(of),
-            Self::NotWordPress { .. } | Self::Version { .. } | Self::OtherVersion { .. } => {
-                ErrorCode::WordpressInvalid
-            }
-            Self::Offline { .. } => ErrorCode::WordpressUnavailable,
-        };
-        let body = ErrorBody::new(code, self.to_string());
-        match self {
-            Self::Offline { .. } => body
-                .hint("run `wp-codebox wordpress install` without --offline once")
-                .hint("or install from a file: `wp-codebox wordpress install --offline FILE.zip`"),
-            Self::NotWordPress { .. } => body.hint(
-                "the files must be at the top level or, in a zip, in one directory \"wordpress\"",
-            ),
-            _ => body.hint("use a release: `wp-codebox wordpress install VERSION`"),
+    fn detail(&self, mut body: ErrorBody) -> ErrorBody {
+        if let Self::Unpack { .. } = self {
+            body.message = self.to_string();
         }
+        body
     }
 }
 

@@ -14,7 +14,7 @@ use sha1::Sha1;
 use sha2::Sha512;
 use std::collections::BTreeMap;
 use std::fs::File;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
+use wp_codebox_contracts::{CodedError, hex};
 
 /// Maximum size in bytes of the answer about versions and of a file with one SHA-1.
 const SHORT_ANSWER: u64 = 1 << 20;
@@ -191,11 +191,15 @@ pub(super) fn download_package(
 }
 
 /// Files of a release differ from those that wordpress.org published.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
 #[error(
     "{} files of WordPress {version} differ from those that wordpress.org published: {}",
     .differences.len(),
     named(.differences)
+)]
+#[code(
+    WordpressInvalid,
+    hint = "do not use the archive; try again later, and report it to wordpress.org if the files still differ"
 )]
 pub(super) struct Differs {
     version: String,
@@ -208,13 +212,6 @@ fn named(differences: &[String]) -> String {
         named.push("…".to_owned());
     }
     named.join(", ")
-}
-
-impl Differs {
-    pub(super) fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::WordpressInvalid, self.to_string())
-            .hint("do not use the archive; try again later, and report it to wordpress.org if the files still differ")
-    }
 }
 
 /// Compares the files of a release with the published checksums. Skips files below `wp-content`, as
@@ -251,6 +248,7 @@ pub(super) fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     fn list(rows: &[(&str, u8)]) -> Checksums {
         let rows = rows.iter();

@@ -4,7 +4,7 @@ use super::version::Version;
 use reqwest::Url;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Environment variable with the origin of one server to use instead of wordpress.org and npm.
 pub const ORIGIN_VARIABLE: &str = "WP_CODEBOX_WORDPRESS_ORIGIN";
@@ -25,10 +25,12 @@ pub enum Source {
 }
 
 /// Reason why an argument is not a valid source or a setting is not a valid origin.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(InputInvalid)]
 pub(super) enum SourceError {
     /// A path does not exist, or this user may not access it.
     #[error("{path:?} cannot be read: {source}")]
+    #[code(hint = "name a zip or directory with WordPress, or a version")]
     Path {
         path: PathBuf,
         #[source]
@@ -36,38 +38,23 @@ pub(super) enum SourceError {
     },
     /// A path is neither a file nor a directory.
     #[error("{path:?} is neither a zip nor a directory")]
+    #[code(hint = "name a zip or directory with WordPress, or a version")]
     Kind { path: PathBuf },
     /// The argument is neither a known word nor a version nor a path.
     #[error(
         "{given:?} is neither a version such as 6.9, nor latest, nor npm, nor a zip or directory"
     )]
+    #[code(hint = "write a path with a slash, such as ./wordpress, or with the ending .zip")]
     Unknown { given: String },
     /// The value of the environment variable is not a permitted origin.
     #[error(
         "{ORIGIN_VARIABLE} {given:?} is neither an https URL without query nor http://127.0.0.1:PORT or http://localhost:PORT"
     )]
+    #[code(
+        ConfigInvalid,
+        hint = "unset the variable to use wordpress.org and the npm registry"
+    )]
     Origin { given: String },
-}
-
-impl SourceError {
-    pub(super) fn body(&self) -> ErrorBody {
-        let code = match self {
-            Self::Path { .. } | Self::Kind { .. } | Self::Unknown { .. } => ErrorCode::InputInvalid,
-            Self::Origin { .. } => ErrorCode::ConfigInvalid,
-        };
-        let body = ErrorBody::new(code, self.to_string());
-        match self {
-            Self::Unknown { .. } => {
-                body.hint("write a path with a slash, such as ./wordpress, or with the ending .zip")
-            }
-            Self::Path { .. } | Self::Kind { .. } => {
-                body.hint("name a zip or directory with WordPress, or a version")
-            }
-            Self::Origin { .. } => {
-                body.hint("unset the variable to use wordpress.org and the npm registry")
-            }
-        }
-    }
 }
 
 impl Source {
@@ -77,7 +64,7 @@ impl Source {
     /// # Errors
     /// If the argument is no source.
     pub fn parse(given: &OsStr) -> Result<Self, ErrorBody> {
-        Self::read(given).map_err(|error| error.body())
+        Self::read(given).map_err(ErrorBody::from)
     }
 
     fn read(given: &OsStr) -> Result<Self, SourceError> {
@@ -157,7 +144,7 @@ impl Origins {
     pub fn new(variable: Option<&OsStr>) -> Result<Self, ErrorBody> {
         match variable.filter(|value| !value.is_empty()) {
             None => Ok(Self::public()),
-            Some(given) => Self::mirror(&given.to_string_lossy()).map_err(|error| error.body()),
+            Some(given) => Self::mirror(&given.to_string_lossy()).map_err(ErrorBody::from),
         }
     }
 
@@ -212,6 +199,7 @@ impl Origins {
 mod tests {
     use super::*;
     use std::fs;
+    use wp_codebox_contracts::ErrorCode;
 
     fn parse(given: impl AsRef<OsStr>) -> Result<Source, SourceError> {
         Source::read(given.as_ref())

@@ -29,7 +29,7 @@ impl Cores {
     /// # Errors
     /// If the version is not installed, or the cache cannot be used.
     pub fn use_version(&self, version: &str) -> Result<Core, ErrorBody> {
-        self.choose(version).map_err(|error| error.body())
+        self.choose(version).map_err(ErrorBody::from)
     }
 
     fn choose(&self, version: &str) -> Result<Core, CacheError> {

@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::CodedError;
 
 /// Modes of the cached directories and files: guests of other users must be able to read them.
 pub(super) const DIRECTORY_MODE: u32 = 0o755;
@@ -51,7 +51,11 @@ impl Default for Limits {
 
 /// Reason why a source was not unpacked. In the messages "it" means the source: [`Self::body`] puts
 /// `… was not installed: ` with the name of the source before them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(
+    WordpressInvalid,
+    hint = "use a release: `wp-codebox wordpress install VERSION`, or a zip from https://wordpress.org/download/releases/"
+)]
 pub(super) enum UnpackError {
     /// The name of an entry is not a plain relative path, or is too long or too deep.
     #[error("the name {name:?} in it is not a plain relative path, or is too long or too deep")]
@@ -76,6 +80,7 @@ pub(super) enum UnpackError {
     Damaged { reason: String },
     /// A file or directory of the source cannot be read.
     #[error("{path} cannot be read: {source}")]
+    #[code(InputInvalid, hint = "run the command as a user who may read it")]
     Unreadable {
         path: String,
         #[source]
@@ -83,32 +88,15 @@ pub(super) enum UnpackError {
     },
     /// The cache cannot be written.
     #[error("{path:?} cannot be written: {source}")]
+    #[code(
+        WordpressUnavailable,
+        hint = "free space on that disk, or set XDG_CACHE_HOME to a directory that you can write (not for root)"
+    )]
     Write {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-}
-
-impl UnpackError {
-    /// Returns the error with its code and hint; `of` is the name of the source.
-    pub(super) fn body(&self, of: &str) -> ErrorBody {
-        let message = format!("{of} was not installed: {self}");
-        match self {
-            Self::Name { .. }
-            | Self::Special { .. }
-            | Self::Duplicate { .. }
-            | Self::DuplicateEntry
-            | Self::TooLarge { .. }
-            | Self::Outside { .. }
-            | Self::Damaged { .. } => ErrorBody::new(ErrorCode::WordpressInvalid, message)
-                .hint("use a release: `wp-codebox wordpress install VERSION`, or a zip from https://wordpress.org/download/releases/"),
-            Self::Unreadable { .. } => ErrorBody::new(ErrorCode::InputInvalid, message)
-                .hint("run the command as a user who may read it"),
-            Self::Write { .. } => ErrorBody::new(ErrorCode::WordpressUnavailable, message)
-                .hint("free space on that disk, or set XDG_CACHE_HOME to a directory that you can write (not for root)"),
-        }
-    }
 }
 
 /// Checks that a name is a relative path without special components, and returns it.
@@ -282,6 +270,7 @@ fn create_directory(path: &Path) -> Result<(), UnpackError> {
 mod tests {
     use super::super::progress::Silent;
     use super::*;
+    use wp_codebox_contracts::ErrorCode;
 
     const SMALL: Limits = Limits {
         archive: 1000,
@@ -413,10 +402,10 @@ mod tests {
         };
         let error = tree.file("a", &mut Broken, failed).unwrap_err();
         assert!(matches!(error, UnpackError::Damaged { .. }));
-        assert_eq!(error.body("x").code, ErrorCode::WordpressInvalid);
+        assert_eq!(error.code(), ErrorCode::WordpressInvalid);
         fs::remove_dir_all(temp.path().join("core")).unwrap();
         let error = add(&mut tree, "b", b"1").unwrap_err();
         assert!(matches!(error, UnpackError::Write { .. }));
-        assert_eq!(error.body("x").code, ErrorCode::WordpressUnavailable);
+        assert_eq!(error.code(), ErrorCode::WordpressUnavailable);
     }
 }

@@ -175,14 +175,3 @@ impl CodedError for PreflightError {
         }
     }
 }
-
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl PreflightError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}

@@ -151,14 +151,3 @@ impl CodedError for ResultError {
         }
     }
 }
-
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl ResultError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}

@@ -73,7 +73,7 @@ pub(super) fn configure(output: &Output, args: &ConfigureArgs) -> Result<(), Err
     state.become_owner()?;
     let hosts = announced(&config)?;
     let unseen = unseen(&config.nodes, &hosts)?;
-    write_cluster_config(&state, &config).map_err(|e| e.body())?;
+    write_cluster_config(&state, &config)?;
     let mut lines = vec![format!(
         "runs of this host may go to the cluster as {}",
         config.cluster.submitter

@@ -120,9 +120,9 @@ fn hosts(output: &Output, args: &HostsArgs) -> Result<(), ErrorBody> {
 /// the state directory, who may read the credentials.
 fn configured(paths: &PathArgs) -> Result<NatsOptions, ErrorBody> {
     let settings = Settings::resolve(paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
-    let cluster = read_cluster_config(&state).map_err(|e| e.body())?.cluster;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
+    let cluster = read_cluster_config(&state)?.cluster;
     let submitter = SubmitterName::new(&cluster.submitter)?;
     options_of(&cluster, Party::Submitter(submitter))
 }

@@ -31,7 +31,7 @@ use wp_codebox_cluster::node::{Node, Notice, Stop, Times};
 use wp_codebox_cluster::record::{End, PROTOCOL, new_claimant};
 use wp_codebox_cluster::task::{GitSupport, PrivateModels};
 use wp_codebox_cluster::work::Worked;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, RunPaths};
 use wp_codebox_runs::signals::{on_end, unheard_signals};
 use wp_codebox_runtime::{Owner, STATES, StateDir};
 use wp_codebox_settings::Settings;
@@ -52,7 +52,7 @@ fn run(output: Output, args: &NodeArgs) -> Result<(), ErrorBody> {
     let cache_bytes = size("--layer-cache", Some(&args.layer_cache))?.unwrap_or(0);
     let settings = Settings::resolve(&args.paths)?;
     wp_codebox_settings::prepare_state(&settings)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let layers = layers(args, &settings, &state)?;
     // Read the credentials before giving up root: only root may be able to.
     let options = options_for(&args.nats, Party::Node(name.clone()))?;

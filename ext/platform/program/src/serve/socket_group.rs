@@ -10,7 +10,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 use wp_codebox_runtime::StateDir;
 use wp_codebox_service::SocketAccess;
 

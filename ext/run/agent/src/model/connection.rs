@@ -58,17 +58,6 @@ impl CodedError for ModelSetupError {
     }
 }
 
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl ModelSetupError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}
-
 /// HTTP client, URL of the model, and the headers that every request has.
 pub(super) struct Connection {
     client: Client,

@@ -65,14 +65,3 @@ impl CodedError for EgressError {
         }
     }
 }
-
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl EgressError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}

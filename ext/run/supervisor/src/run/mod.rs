@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
-    CodedError, ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunFacts, RunId,
+    CodedError, ErrorBody, ErrorCode, EventType, LifecycleEvent, MountRequest, Outcome, RunId,
     RunMode, RunRequest, RunResult,
 };
 use wp_codebox_policy::Redactor;
@@ -63,7 +63,9 @@ pub(crate) fn begin(
     let new = NewRun {
         run_id: request.run_id.clone(),
         mode: request.mode,
-        facts: RunFacts::of(request).redacted(|facts| redactor.redact_value(facts)),
+        facts: request
+            .facts()
+            .redacted(|facts| redactor.redact_value(facts)),
         work: recorded_work(request, redactor),
         share: request.share,
     };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
     Conflict, FileMode, Node, Preflight, parse_patch, quote_name, unquote_name,
 };
-use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode, SiteCommit};
+use wp_codebox_contracts::{ChangedFile, CodedError, ErrorBody, ErrorCode, SiteCommit};
 
 /// New mode and contents of each changed file by path in the repository; `None` removes the file.
 pub(super) type Edits = BTreeMap<Vec<u8>, Option<TreeFile>>;
@@ -46,7 +46,7 @@ impl Bases {
             };
             let base = Base {
                 copy: work.join(format!("base-{}", patch.mount_index)),
-                prefix: prefix(directory).map_err(|e| e.body())?,
+                prefix: prefix(directory)?,
             };
             let entries = || {
                 let all = ready.changed_files.iter();
@@ -63,7 +63,7 @@ impl Bases {
             let copied = fs::create_dir(&base.copy)
                 .map_err(GitBranchError::from)
                 .and_then(|()| tree.copy(git, &base.prefix, &paths, &base.copy));
-            copied.map_err(|e| e.body())?;
+            copied?;
             for entry in entries().filter(|e| e.before_mode.as_deref() == Some("040000")) {
                 // Git stores no empty directories, so create the directories that the change
                 // removes.
@@ -98,7 +98,7 @@ pub(super) fn edits(
         let Some(base) = bases.0.get(patch.mount_target.as_str()) else {
             continue;
         };
-        let changes = ready.changes(patch, &base.copy).map_err(|e| e.body())?;
+        let changes = ready.changes(patch, &base.copy)?;
         for entry in changes.entries {
             let full = [base.prefix.as_slice(), &entry.path].concat();
             let (mode, bytes) = match entry.change.after() {

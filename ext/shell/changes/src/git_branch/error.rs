@@ -2,29 +2,34 @@
 
 use serde_json::json;
 use wp_codebox_artifacts::Conflict;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CodedError, ErrorBody};
 
 /// Reason why approved files were not committed. The repository is unchanged, except for unused
 /// loose objects, which `git gc` removes.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, CodedError)]
+#[code(detail = Self::detail)]
 pub(super) enum GitBranchError {
     /// The host has no git.
     #[error("this host has no git in /usr/local/bin or /usr/bin; install it")]
+    #[code(GitRepositoryInvalid)]
     NoProgram,
     /// The repository did not pass the checks or has an unsupported format.
     #[error("the repository cannot be used: {why}")]
+    #[code(GitRepositoryInvalid)]
     Repository {
         /// What is wrong, and what to do.
         why: String,
     },
     /// The base branch does not exist.
     #[error("the repository has no branch {base:?}; set the base branch to one that exists")]
+    #[code(GitRepositoryInvalid)]
     NoBase {
         /// Name of the base branch.
         base: String,
     },
     /// A name of a branch or a directory in the repository is not valid.
     #[error("{what} cannot be used; correct the settings of the git branch")]
+    #[code(GitRepositoryInvalid)]
     Name {
         /// What has the invalid name, and the name.
         what: String,
@@ -34,6 +39,7 @@ pub(super) enum GitBranchError {
     #[error(
         "the branch {branch:?} exists, but this site did not make its last commit; rename, merge or delete that branch"
     )]
+    #[code(GitBranchConflict)]
     Foreign {
         /// Name of the branch.
         branch: String,
@@ -42,6 +48,7 @@ pub(super) enum GitBranchError {
     #[error(
         "the branch {branch:?} is checked out in a work tree of the repository; check out another branch there"
     )]
+    #[code(GitBranchConflict)]
     CheckedOut {
         /// Name of the branch.
         branch: String,
@@ -50,6 +57,7 @@ pub(super) enum GitBranchError {
     #[error(
         "the branch {branch:?} could not be set: another program changed or locked it, or its name conflicts with another branch, as a and a/b do: {why}"
     )]
+    #[code(GitBranchConflict)]
     NotSet {
         /// Name of the branch.
         branch: String,
@@ -60,6 +68,7 @@ pub(super) enum GitBranchError {
     #[error(
         "{count} files on the branch are not in the state from which the run started, the first is {first:?}; nothing was committed; run again on the current files"
     )]
+    #[code(ApplyConflict)]
     Conflict {
         /// Number of conflicts.
         count: usize,
@@ -72,9 +81,11 @@ pub(super) enum GitBranchError {
     #[error(
         "nothing is left to commit: git stores no directories without files; approve files as well"
     )]
+    #[code(ApprovedFilesInvalid)]
     Nothing,
     /// A git program failed.
     #[error("git {command} failed: {why}; check the repository with `git fsck`")]
+    #[code(GitFailed)]
     Git {
         /// Subcommand of git.
         command: String,
@@ -85,6 +96,7 @@ pub(super) enum GitBranchError {
     #[error(
         "the record {name} in git-branch/ of the site's state directory, with the commits that this site made on the branch, is damaged; restore it from a backup, or delete it together with the branch"
     )]
+    #[code(StateDirInvalid)]
     Record {
         /// File name of the record. Its path is not for the caller, who may be a user of the site.
         name: String,
@@ -93,6 +105,7 @@ pub(super) enum GitBranchError {
     #[error(
         "a temporary file of the commit, in the state directory, cannot be read or written: {source}; check permissions and free space there"
     )]
+    #[code(GitFailed)]
     Work {
         /// I/O error of the failed call.
         #[from]
@@ -101,25 +114,7 @@ pub(super) enum GitBranchError {
 }
 
 impl GitBranchError {
-    /// Returns the machine-readable code of this error.
-    const fn code(&self) -> ErrorCode {
-        match self {
-            Self::NoProgram | Self::Repository { .. } | Self::NoBase { .. } | Self::Name { .. } => {
-                ErrorCode::GitRepositoryInvalid
-            }
-            Self::Foreign { .. } | Self::CheckedOut { .. } | Self::NotSet { .. } => {
-                ErrorCode::GitBranchConflict
-            }
-            Self::Conflict { .. } => ErrorCode::ApplyConflict,
-            Self::Nothing => ErrorCode::ApprovedFilesInvalid,
-            Self::Record { .. } => ErrorCode::StateDirInvalid,
-            Self::Git { .. } | Self::Work { .. } => ErrorCode::GitFailed,
-        }
-    }
-
-    /// Returns code and message of this error as the JSON body that callers receive.
-    pub(super) fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code(), self.to_string());
+    fn detail(&self, body: ErrorBody) -> ErrorBody {
         match self {
             Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
             Self::Foreign { branch }

@@ -28,7 +28,7 @@ use std::fs;
 use std::path::Path;
 use tree::Tree;
 use wp_codebox_artifacts::{Dir, Preflight, PreflightRequest, TrustedKeys, preflight};
-use wp_codebox_contracts::{BundleOrigin, ErrorBody, ErrorCode, RunId, SiteCommit};
+use wp_codebox_contracts::{BundleOrigin, CodedError, ErrorBody, ErrorCode, RunId, SiteCommit};
 
 /// Name of a directory inside the site's directory. It contains the records of commits and, while a
 /// commit is made, its temporary files.
@@ -96,7 +96,7 @@ fn commit_in(
         browser_origin: browser_origin(request.confirm_browser_origin),
         ..PreflightRequest::default()
     };
-    let ready = preflight(commit.bundle, &asked).map_err(|e| e.body())?;
+    let ready = preflight(commit.bundle, &asked)?;
     if ready.patch_sha256 != request.patch_sha256 {
         let message = "the approved patch differs from the patch of the bundle; check the bundle again and approve what the new check shows";
         return Err(ErrorBody::new(ErrorCode::ArtifactChanged, message));
@@ -107,7 +107,7 @@ fn commit_in(
         targets: bases.targets(),
         ..asked
     };
-    let ready = preflight(commit.bundle, &asked).map_err(|e| e.body())?;
+    let ready = preflight(commit.bundle, &asked)?;
     let edits = edits(&git, &tree, &ready, &bases, work)?;
     let files: Vec<String> = carried(&ready).map(|entry| entry.path.clone()).collect();
     if edits.is_empty() {

@@ -77,18 +77,18 @@ struct Place {
 
 impl Place {
     fn open(request: &SiteChangeRequest) -> Result<Self, ErrorBody> {
-        let state = StateDir::open(Path::new(&request.state_dir)).map_err(|e| e.body())?;
+        let state = StateDir::open(Path::new(&request.state_dir))?;
         if matches!(request.action, SiteAction::Commit(_)) {
             // Root would leave files in the repository that its owner cannot change.
-            state.become_owner().map_err(|e| e.body())?;
+            state.become_owner()?;
         }
         let site = state.as_owner(|| state.site(&request.site));
-        let site = site.map_err(|e| e.body())?.map_err(|e| e.body())?;
+        let site = site??;
         // The errors are not reported here: `Changes::recover` reports those that last.
         let (journal, _) = applying::journal(&site)?;
-        let claim = journal.claim().map_err(|e| e.body())?;
+        let claim = journal.claim()?;
         let undone = journal.undo_trial(&claim, now_rfc3339());
-        undone.map_err(|e| e.body())?;
+        undone?;
         Ok(Self {
             claim,
             journal,
@@ -130,8 +130,8 @@ impl Place {
         let trial = watch
             .as_ref()
             .map(|_| self.journal.begin_trial(&self.claim, &id));
-        let trial = trial.transpose().map_err(|e| e.body())?;
-        let end_trial = || trial.map_or(Ok(()), Trial::end).map_err(|e| e.body());
+        let trial = trial.transpose()?;
+        let end_trial = || trial.map_or(Ok(()), Trial::end).map_err(ErrorBody::from);
         let change = match applying::apply(&self.journal, approved, &self.php) {
             Ok(change) => change,
             Err(error) => {
@@ -189,7 +189,7 @@ impl Place {
     ) -> Result<SiteChangeResult, ErrorBody> {
         let id = ApplyId::new(&*undo.change)
             .map_err(|why| ErrorBody::new(ErrorCode::InputInvalid, format!("change: {why}")))?;
-        let change = self.journal.applied(&id).map_err(|e| e.body())?;
+        let change = self.journal.applied(&id)?;
         let watch = plan.map(Watch::begin);
         let report = self.undo(&change, undo.files.as_deref())?;
         let caller_answers = caller.written(&change.paths);
@@ -227,8 +227,8 @@ impl Place {
     fn bundle(&self, reference: &str) -> Result<StoredBundle, ErrorBody> {
         let root = Dir::open(&self.state);
         let root = root.map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))?;
-        let store = Store::open(&root, &self.site).map_err(|e| e.body())?;
-        store.resolve(reference).map_err(|e| e.body())
+        let store = Store::open(&root, &self.site)?;
+        store.resolve(reference).map_err(ErrorBody::from)
     }
 
     fn undo(
@@ -238,7 +238,7 @@ impl Place {
     ) -> Result<UndoReport, ErrorBody> {
         let id = applying::new_id("undo")?;
         let report = self.journal.undo(&change.id, files, id, now_rfc3339());
-        report.map_err(|e| e.body())
+        report.map_err(ErrorBody::from)
     }
 }
 

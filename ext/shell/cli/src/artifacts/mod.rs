@@ -20,7 +20,7 @@ use wp_codebox_artifacts::{
     TrustedKeys, VerifyOptions, preflight, verify_bundle,
 };
 use wp_codebox_changes::browser_origin;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, schema_id};
 use wp_codebox_settings::PathArgs;
 use wp_codebox_settings::Settings;
 use wp_codebox_workloads::{Evidence, open_bundle};
@@ -87,7 +87,7 @@ fn options(output: Output, of: &BundleArgs) -> Result<VerifyOptions, ErrorBody> 
                 ),
             )
         })
-        .and_then(|dir| HostKey::load(&dir).map_err(|e| e.body()));
+        .and_then(|dir| HostKey::load(&dir).map_err(ErrorBody::from));
     let host = match loaded {
         Ok(key) => key.public_keys(),
         Err(error) if named.is_some() => return Err(error),

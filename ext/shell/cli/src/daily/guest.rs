@@ -206,12 +206,12 @@ impl Sandbox {
             return Ok(());
         }
         let settings = Settings::resolve(&self.store.paths)?;
-        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        state.become_owner().map_err(|e| e.body())?;
+        let state = StateDir::open(&settings.state_dir)?;
+        state.become_owner()?;
         let site = wp_codebox_contracts::SiteId::new(&self.store.site).map_err(|e| {
             ErrorBody::new(wp_codebox_contracts::ErrorCode::InputInvalid, e.to_string())
         })?;
-        let run = find(&state, std::slice::from_ref(&site), &self.run_id).map_err(|e| e.body())?;
+        let run = find(&state, std::slice::from_ref(&site), &self.run_id)?;
         let sandboxes = Sandboxes {
             state: &state,
             site: &site,

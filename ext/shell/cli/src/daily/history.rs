@@ -16,7 +16,7 @@ use wp_codebox_settings::prepare_state;
 pub(super) fn open(store: &StoreArgs) -> Result<(History, Settings), ErrorBody> {
     let settings = Settings::resolve(&store.paths)?;
     prepare_state(&settings)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let site = SiteId::new(&store.site)
         .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?;
     let history = History {

@@ -9,7 +9,7 @@ use crate::runs::{exit_status, note_unreadable};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use wp_codebox_apply::AppliedChange;
-use wp_codebox_contracts::{ErrorBody, RunStatus, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, RunStatus, schema_id};
 
 const COLUMNS: &[Column] = &[
     Column {
@@ -46,7 +46,7 @@ fn show(output: Output, args: &LogArgs) -> Result<ExitCode, ErrorBody> {
     let (history, _) = open(&args.store)?;
     let page = history.runs(usize::from(args.limit))?;
     let (runs, mut status) = (page.rows, exit_status(&page.unreadable));
-    let listed = journal(output, &history)?.list().map_err(|e| e.body())?;
+    let listed = journal(output, &history)?.list()?;
     let applied = listed.changes;
     for error in &listed.unreadable {
         output.note(&format!("Warning: {error} [{}]", error.code()));

@@ -97,7 +97,7 @@ fn checks(args: &TestArgs) -> Result<Vec<Check>, ErrorBody> {
     lines
         .into_iter()
         .map(|(line, why)| {
-            let argv = command_words(&line).map_err(|e| e.body())?;
+            let argv = command_words(&line)?;
             Ok(Check { line, argv, why })
         })
         .collect()

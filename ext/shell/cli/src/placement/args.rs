@@ -120,8 +120,8 @@ fn keyed(placement: &RunPlacement, state: &str, key: &str) -> Result<RunId, Erro
     let submitter = match placement {
         RunPlacement::Named(named) => named.cluster.submitter.clone(),
         RunPlacement::Configured(_) => {
-            let state = StateDir::open(Path::new(state)).map_err(|e| e.body())?;
-            let config = read_cluster_config(&state).map_err(|e| e.body())?;
+            let state = StateDir::open(Path::new(state))?;
+            let config = read_cluster_config(&state)?;
             config.cluster.submitter
         }
     };

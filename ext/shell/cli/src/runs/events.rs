@@ -38,7 +38,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
     };
     let mut after = args.after;
     loop {
-        let page = events(&state, &run, after, limits).map_err(|e| e.body())?;
+        let page = events(&state, &run, after, limits)?;
         after = page.cursor;
         match write_page(output, args, &page) {
             Ok(()) => {}

@@ -31,7 +31,7 @@ struct Seen {
 
 pub(super) fn show(output: &Output, args: &MailArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.one.place, args.one.run())?;
-    let ended = status(&state, &run).map_err(|e| e.body())? == RunStatus::Ended;
+    let ended = status(&state, &run)? == RunStatus::Ended;
     let seen = match ended {
         true => of_bundle(&state, &run, args.number)?,
         false => of_sandbox(&run, args.number)?,
@@ -51,8 +51,8 @@ pub(super) fn show(output: &Output, args: &MailArgs) -> Result<(), ErrorBody> {
 fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Seen, ErrorBody> {
     let unreadable = |why: String| ErrorBody::new(ErrorCode::StateDirInvalid, why);
     let root = Dir::open(state.path()).map_err(|e| unreadable(e.to_string()))?;
-    let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
-    let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
+    let store = Store::open(&root, &run.site)?;
+    let stored = store.resolve(run.run_id.as_str())?;
     let text = stored.bytes(MAIL_LIST).unwrap_or_default();
     let rows: Result<Vec<Value>, _> = String::from_utf8_lossy(&text)
         .lines()

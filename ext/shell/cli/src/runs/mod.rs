@@ -61,7 +61,7 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<ExitCode, ErrorBody> {
         offset: args.offset,
     };
     if output.is_json() && args.form == FormArg::Registry && args.requester.is_none() {
-        let page = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
+        let page = list_entries(&state, &sites, filter)?;
         let status = exit_status(&page.unreadable);
         output.document(&serde_json::json!(RunRegistryPage {
             schema: schema_id::RUN_REGISTRY.to_owned(),
@@ -77,7 +77,7 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<ExitCode, ErrorBody> {
             id.as_str().starts_with(&args.prefix)
         }),
     };
-    let page = page.map_err(|e| e.body())?;
+    let page = page?;
     let status = exit_status(&page.unreadable);
     if output.is_json() {
         let runs = page.rows.into_iter().map(|(_, view)| view).collect();
@@ -111,7 +111,7 @@ pub(crate) fn note_unreadable(output: &Output, unreadable: &[ErrorBody]) {
 
 fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, args.run())?;
-    let view = view(&state, &run).map_err(|e| e.body())?;
+    let view = view(&state, &run)?;
     output.answer(&view, &table::run(&run, &view));
     Ok(())
 }
@@ -119,8 +119,8 @@ fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
 /// Publishes the recovery bundle of a run whose end failed, and shows the run.
 pub(crate) fn recover(output: &Output, args: &OneArgs) -> ExitCode {
     let recovered = found(&args.place, args.run()).and_then(|(state, run)| {
-        recover_run(&state, &run).map_err(|e| e.body())?;
-        let view = view(&state, &run).map_err(|e| e.body())?;
+        recover_run(&state, &run)?;
+        let view = view(&state, &run)?;
         Ok((run, view))
     });
     match recovered {
@@ -137,14 +137,14 @@ pub(crate) fn recover(output: &Output, args: &OneArgs) -> ExitCode {
 
 fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, args.run())?;
-    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    let entry = entry(&state, &run)?;
     output.answer(&entry, &table::entry(&run, &entry));
     Ok(())
 }
 
 fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.one.place, args.one.run())?;
-    let before = cancellation(&state, &run).map_err(|e| e.body())?;
+    let before = cancellation(&state, &run)?;
     let wish = CancelDetails {
         actor: Some(args.actor.clone()),
         reason: args.reason.clone(),
@@ -157,7 +157,7 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
     let document = match args.form {
         FormArg::View => serde_json::json!(answer),
         FormArg::Registry => {
-            let after = entry(&state, &run).map_err(|e| e.body())?;
+            let after = entry(&state, &run)?;
             serde_json::json!(RunCancellationRequest::of(&answer, &before, after))
         }
     };
@@ -180,7 +180,7 @@ fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
 
 fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, args.run())?;
-    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    let entry = entry(&state, &run)?;
     let salvaged = entry.metadata.contains_key("salvaged");
     // The bundle of a run is complete only when the run has ended.
     let bundle = match entry.lifecycle.terminal {

@@ -12,7 +12,7 @@ impl PlaceArgs {
             Some(site) => SiteId::new(site.clone())
                 .map(|site| vec![site])
                 .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}"))),
-            None => sites(state).map_err(|e| e.body()),
+            None => sites(state).map_err(ErrorBody::from),
         }
     }
 }
@@ -21,8 +21,8 @@ impl PlaceArgs {
 /// partitions to search.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     let settings = Settings::resolve(&place.paths)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
+    state.become_owner()?;
     let wanted = place.sites(&state)?;
     Ok((state, wanted))
 }
@@ -30,6 +30,6 @@ pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBo
 /// Opens the state directory and finds the run with this id or unique prefix of an id.
 pub(crate) fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
     let (state, sites) = open(place)?;
-    let run = find(&state, &sites, reference).map_err(|e| e.body())?;
+    let run = find(&state, &sites, reference)?;
     Ok((state, run))
 }

@@ -21,7 +21,7 @@ const ADDRESS: usize = 107;
 /// Returns a path of a running run's socket that fits into `sun_path`; creates a link if necessary.
 pub(super) fn path(state: &StateDir, run: &FoundRun) -> Result<PathBuf, ErrorBody> {
     let socket = run.path.join(CONTROL_SOCKET);
-    let ended = status(state, run).map_err(|e| e.body())? == RunStatus::Ended;
+    let ended = status(state, run)? == RunStatus::Ended;
     if ended || !socket.exists() {
         let message = format!(
             "{} has ended or is still starting, so it has no control socket",

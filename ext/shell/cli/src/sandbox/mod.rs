@@ -79,7 +79,7 @@ fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
 fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
     let place = Place::open(&args.place)?;
     let sites = std::slice::from_ref(&place.site);
-    let run = find(&place.state, sites, &args.sandbox).map_err(|e| e.body())?;
+    let run = find(&place.state, sites, &args.sandbox)?;
     let login = args.login.as_ref().map(|user| PreviewLogin {
         key: None,
         user: Some(user.clone()).filter(|user| !user.is_empty()),

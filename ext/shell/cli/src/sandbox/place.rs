@@ -17,8 +17,8 @@ impl Place {
     /// Opens the state directory and switches from root to the user who owns it.
     pub(super) fn open(place: &PlaceArgs) -> Result<Self, ErrorBody> {
         let settings = Settings::resolve(&place.paths)?;
-        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        state.become_owner().map_err(|e| e.body())?;
+        let state = StateDir::open(&settings.state_dir)?;
+        state.become_owner()?;
         let site = site(place)?;
         Ok(Self { state, site })
     }

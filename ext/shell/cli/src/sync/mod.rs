@@ -52,9 +52,9 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<SyncRepor
     let settings = Settings::resolve(&given.place.paths)?;
     // Does not change from root to the owner of the state directory, as other commands do: that
     // owner may lack access to the local files.
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let state = StateDir::open(&settings.state_dir)?;
     let wanted = given.place.sites(&state)?;
-    let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
+    let run = find(&state, &wanted, &args.run)?;
     let (directory, guest) = sides(&given.sides);
     let line = |request: LiveRequest| {
         let patience = ReplyTimeout::AtMost(REPLY_LIMIT);

@@ -39,7 +39,7 @@ fn add(output: &Output, args: &AddArgs) -> Result<(), ErrorBody> {
 
 fn list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
     let tools = open(&Settings::resolve(&args.paths)?)?;
-    let rows = tools.list().map_err(|e| e.body())?;
+    let rows = tools.list()?;
     if output.is_json() {
         let tools: Vec<Value> = rows.iter().map(tool_document).collect();
         output.document(&json!({"success": true, "total": tools.len(), "tools": tools}));
@@ -79,7 +79,7 @@ fn list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
 fn remove(output: &Output, args: &RemoveArgs) -> Result<(), ErrorBody> {
     let id = id(&args.id)?;
     let tools = open(&Settings::resolve(&args.paths)?)?;
-    tools.remove(&id).map_err(|e| e.body())?;
+    tools.remove(&id)?;
     let document = json!({"success": true, "id": id, "removed": true});
     output.answer(&document, &[format!("{id} is removed")]);
     Ok(())

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 #[test]
 fn missing_path_or_path_of_a_file_is_refused_with_a_code_and_a_hint() {

@@ -15,6 +15,7 @@ use super::found::Project;
 use super::place::Bounds;
 use std::fs;
 use std::path::{Path, PathBuf};
+use wp_codebox_contracts::CodedError;
 
 /// Header of a plugin with a version.
 const PLUGIN: &str = "<?php\n/**\n * Plugin Name: Hello\n * Version: 1.2\n */\n";

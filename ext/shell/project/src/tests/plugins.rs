@@ -3,7 +3,7 @@
 use super::{PLUGIN, Tree};
 use crate::{Kind, ProjectError};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use wp_codebox_contracts::{ActivationKind, ErrorCode};
+use wp_codebox_contracts::{ActivationKind, CodedError, ErrorCode};
 
 #[test]
 fn plugin_is_found_from_every_directory_of_it() {

@@ -2,6 +2,7 @@
 
 use super::{PLUGIN, THEME, Tree, tree_with_cores};
 use crate::ProjectError;
+use wp_codebox_contracts::CodedError;
 use wp_codebox_contracts::ErrorCode;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{PLUGIN, THEME, Tree};
 use crate::{Kind, ProjectError};
-use wp_codebox_contracts::{ActivationKind, ErrorCode};
+use wp_codebox_contracts::{ActivationKind, CodedError, ErrorCode};
 
 #[test]
 fn theme_is_found_and_activated_by_its_slug() {

@@ -4,7 +4,7 @@ use super::{PLUGIN, THEME, Tree};
 use crate::{Kind, ProjectError};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{CodedError, ErrorCode};
 
 const PACKAGE: &str = r#"{"name": "acme/lib"}"#;
 

@@ -18,8 +18,7 @@ fn server_programs() -> Vec<String> {
 /// Returns the versions of the WordPress and the PHP with which this host runs guests.
 pub(super) fn read(paths: &RunPaths, wp_fallback: WpFallback) -> Result<HostFacts, ErrorBody> {
     let wordpress = Path::new(&paths.wordpress);
-    let php = PhpLayout::discover(Path::new(&paths.php_binary), Path::new(&paths.state_dir))
-        .map_err(|error| error.body())?;
+    let php = PhpLayout::discover(Path::new(&paths.php_binary), Path::new(&paths.state_dir))?;
     Ok(HostFacts {
         wordpress_version: wordpress_version(wordpress),
         php_version: php.version,

@@ -16,7 +16,7 @@ use wp_codebox_backend_native::{
     GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
     UserBudgets, run_self_test,
 };
-use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, RunMode, schema_id};
+use wp_codebox_contracts::{CodedError, ErrorBody, ErrorCode, IsolationLevel, RunMode, schema_id};
 use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::StateDir;
 use wp_codebox_supervisor::Caller;
@@ -106,7 +106,7 @@ fn examine(settings: &Settings, required: IsolationLevel) -> (Vec<Check>, Option
     let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
     // As a run does, so that doctor judges the directory that the first run would use.
     let opened = prepare_state(settings)
-        .and_then(|()| StateDir::open(&settings.state_dir).map_err(|e| e.body()));
+        .and_then(|()| StateDir::open(&settings.state_dir).map_err(ErrorBody::from));
     let usable = opened.is_ok();
     // If the real state directory is unusable, the other checks use a temporary one, so that one
     // call finds every problem.
@@ -116,7 +116,7 @@ fn examine(settings: &Settings, required: IsolationLevel) -> (Vec<Check>, Option
         Err(error) => {
             checks.push(failed("state-dir", &error));
             match StandIn::make().and_then(|made| {
-                let state = StateDir::open(&made.path).map_err(|e| e.body())?;
+                let state = StateDir::open(&made.path)?;
                 stand_in = Some(made);
                 Ok(state)
             }) {
@@ -292,7 +292,7 @@ fn share(share_dir: &Path) -> Check {
 fn key(state: &StateDir) -> Check {
     let loaded = Dir::open(state.path())
         .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))
-        .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| e.body()));
+        .and_then(|dir| HostKey::load_or_create(&dir).map_err(ErrorBody::from));
     match loaded {
         Ok(key) => {
             let public = key.public_half();

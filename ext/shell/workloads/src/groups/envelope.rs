@@ -35,7 +35,7 @@ pub fn build(
         preview: echo.preview,
         wordpress: echo.wordpress,
     };
-    agent_task_run(&facts).map_err(|error| error.body())
+    agent_task_run(&facts).map_err(ErrorBody::from)
 }
 
 fn object(value: Option<Value>) -> Map<String, Value> {

@@ -1,7 +1,7 @@
 //! Converts state, end and leftovers of a sandbox to the types of the service.
 
 use serde_json::Value;
-use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunView};
+use wp_codebox_contracts::{CONTROL_SOCKET, CodedError, ErrorBody, ErrorCode, RunView};
 use wp_codebox_runtime::{FoundRun, RegistryError, RunUsage, cost, view};
 use wp_codebox_sandboxes::Sandboxes;
 use wp_codebox_service::{CleanupReport, Ended, SandboxState, SandboxUsage, SandboxView};

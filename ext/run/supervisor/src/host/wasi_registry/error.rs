@@ -148,14 +148,3 @@ impl CodedError for WasiRegistryError {
         }
     }
 }
-
-// Until all callers import the trait.
-#[allow(dead_code, missing_docs)]
-impl WasiRegistryError {
-    pub fn code(&self) -> ErrorCode {
-        CodedError::code(self)
-    }
-    pub fn body(&self) -> ErrorBody {
-        CodedError::body(self)
-    }
-}
