@@ -4,8 +4,7 @@ use crate::metadata::Metadata;
 use crate::path::text;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
-use wp_codebox_contracts::{BundleOrigin, RunId, Sha256Hex};
+use wp_codebox_contracts::{BundleOrigin, RunId, Sha256Hex, checked_text};
 
 /// Id of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -35,32 +34,9 @@ impl ApplyId {
         let digits = self.0.trim_start_matches("apply_");
         Self(format!("undo_{}", digits.trim_start_matches("undo_")))
     }
-
-    /// Returns the id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for ApplyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for ApplyId {
-    type Error = &'static str;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::new(text)
-    }
-}
-
-impl From<ApplyId> for String {
-    fn from(id: ApplyId) -> Self {
-        id.0
-    }
-}
+checked_text!(ApplyId, &'static str);
 
 /// The bundle from which a change was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,18 +24,8 @@ macro_rules! id {
                 let check: fn(&str) -> bool = $check;
                 if check(&text) { Ok(Self(text)) } else { Err(InvalidId { what: $what, rule: $rule }) }
             }
-            /// Returns the id as text.
-            #[must_use]
-            pub fn as_str(&self) -> &str { &self.0 }
         }
-        impl TryFrom<String> for $name {
-            type Error = InvalidId;
-            fn try_from(text: String) -> Result<Self, InvalidId> { Self::new(text) }
-        }
-        impl From<$name> for String { fn from(id: $name) -> String { id.0 } }
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(&self.0) }
-        }
+        $crate::checked_text!($name, InvalidId);
     };
 }
 

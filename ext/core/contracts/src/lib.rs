@@ -15,6 +15,7 @@ mod agent_preset;
 mod attestation;
 mod bundle;
 mod changes;
+mod checked_text;
 mod cluster_names;
 mod code;
 mod coded_error;

@@ -55,11 +55,6 @@ impl GuestPath {
             Err(InvalidGuestPath { text })
         }
     }
-    /// Returns the path as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
     /// Returns whether `other` is this path or lies below it.
     #[must_use]
     pub fn contains(&self, other: &GuestPath) -> bool {
@@ -77,22 +72,7 @@ impl GuestPath {
     }
 }
 
-impl TryFrom<String> for GuestPath {
-    type Error = InvalidGuestPath;
-    fn try_from(text: String) -> Result<Self, InvalidGuestPath> {
-        Self::new(text)
-    }
-}
-impl From<GuestPath> for String {
-    fn from(path: GuestPath) -> String {
-        path.0
-    }
-}
-impl std::fmt::Display for GuestPath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+crate::checked_text!(GuestPath, InvalidGuestPath);
 
 /// Whether the guest may write to a mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,18 +27,8 @@ macro_rules! name {
                 let check: fn(&str) -> bool = $check;
                 if check(&text) { Ok(Self(text)) } else { Err(NameError { what: $what, rule: $rule }) }
             }
-            /// Returns the text.
-            #[must_use]
-            pub fn as_str(&self) -> &str { &self.0 }
         }
-        impl TryFrom<String> for $name {
-            type Error = NameError;
-            fn try_from(text: String) -> Result<Self, NameError> { Self::new(text) }
-        }
-        impl From<$name> for String { fn from(name: $name) -> String { name.0 } }
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(&self.0) }
-        }
+        wp_codebox_contracts::checked_text!($name, NameError);
     };
 }
 
