@@ -1,5 +1,7 @@
 """What a visitor does on the page of a sandbox."""
 
+import hashlib
+import json
 import os
 
 from parent import Visitor
@@ -66,3 +68,14 @@ def keep(page):
     shown = page.evaluate("document.querySelector('.wp-codebox-keep').innerText")
     must("is stored" in shown, f"{shown}; console: {page.console()[-10:]}")
     return page.evaluate("document.querySelector('.wp-codebox-keep code').textContent")
+
+
+def claimed_digest(artifact):
+    """Returns the digest of the changes that the page computed."""
+    return artifact["metadata"]["provenance"]["claims"]["provenance"]["changes_digest"]
+
+
+def digest_of_changes(artifact):
+    """Returns the digest that follows from the files of the bundle, as docs/browser-page.md defines it."""
+    rows = [[file["path"], file.get("beforeSha256"), file.get("afterSha256")] for file in artifact["changed_files"]["files"]]
+    return hashlib.sha256(json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()

@@ -1,10 +1,10 @@
 /**
- * What the visitor changed, as the bundle will describe it: changed files, patch and digests.
+ * What the visitor changed: changed files, their patch, and a digest.
  */
 import type { ChangedFile as EngineChange } from '../engine/api';
 import { base64, concat, key, lossyText, utf8 } from './bytes';
-import { contentDigest, CONTENT_INPUTS, sha256 } from './digest/digests';
-import { changedFiles, changedFilesDocument, sorted, type ChangedFile, type Mount } from './patch/changed-files';
+import { sha256 } from './digest/digests';
+import { changedFiles, sorted, type ChangedFile, type Mount } from './patch/changed-files';
 import { file, type Entry } from './patch/entry';
 import { renderPatch } from './patch/render';
 import { directory } from './paths';
@@ -31,8 +31,7 @@ export interface ShownChange {
 export interface ChangeSet {
 	readonly files: readonly ShownChange[];
 	readonly patch: Uint8Array;
-	readonly document: Uint8Array;
-	/** Content digest of document and patch. */
+	/** SHA-256 of the JSON `[[path, beforeSha256, afterSha256], …]`, null where a file does not exist. The bundle has these members in `files/changed-files.json`. */
 	readonly digest: string;
 	readonly insertions: number;
 	readonly deletions: number;
@@ -41,7 +40,7 @@ export interface ChangeSet {
 /** Patch and entry of a file that was rendered before, by mount, name and contents. */
 export type Rendered = Map< string, { readonly patch: Uint8Array; readonly row: ChangedFile } >;
 
-/** Computes document, patch and digests of the changes that the engine reports. Files in `rendered` are not rendered again. */
+/** Computes patch and digest of the changes that the engine reports. Files in `rendered` are not rendered again. */
 export async function changeSet( changes: readonly EngineChange[], roots: readonly Root[], rendered: Rendered = new Map() ): Promise< ChangeSet > {
 	const files: ShownChange[] = [];
 	const patches: Uint8Array[] = [];
@@ -75,13 +74,10 @@ export async function changeSet( changes: readonly EngineChange[], roots: readon
 		}
 	}
 	const patch = concat( patches );
-	const document = changedFilesDocument( files.map( ( change ) => change.file ) );
-	const digest = await contentDigest( [
-		[ CONTENT_INPUTS[ 0 ], document ],
-		[ CONTENT_INPUTS[ 1 ], patch ],
-	] );
+	// Without the patch: one change has several patches, and the site renders its own.
+	const digest = await sha256( utf8( JSON.stringify( files.map( ( change ) => [ change.file.path, change.file.beforeSha256 ?? null, change.file.afterSha256 ?? null ] ) ) ) );
 	const sum = ( name: 'insertions' | 'deletions' ) => files.reduce( ( total, change ) => total + ( change.file[ name ] ?? 0 ), 0 );
-	return { files, patch, document, digest, insertions: sum( 'insertions' ), deletions: sum( 'deletions' ) };
+	return { files, patch, digest, insertions: sum( 'insertions' ), deletions: sum( 'deletions' ) };
 }
 
 /**

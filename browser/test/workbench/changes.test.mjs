@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import test from 'node:test';
 import { load } from './load.mjs';
 
@@ -46,6 +47,17 @@ test( 'a file that was rendered before gives the same bytes, and a changed one g
 	const other = await changeSet( [ modified( 'plugins/demo/a.php', '1\n', '3\n' ) ], roots, rendered );
 	assert.match( patchOf( other ), /\+3\n$/ );
 	assert.equal( rendered.size, 1 );
+} );
+
+test( 'the digest is that of the paths and hashes of all changed files', async () => {
+	const hash = ( text ) => createHash( 'sha256' ).update( text ).digest( 'hex' );
+	const changes = [ modified( 'plugins/demo/ü "b".php', '1\n', 'é' ), { path: 'plugins/demo/a', status: 'added', after: new Uint8Array() }, { path: 'plugins/demo/c', status: 'deleted', before: bytes( 'x' ) } ];
+	const { digest } = await changeSet( changes, [ root( 'plugins/demo' ) ] );
+	const path = ( name ) => `/wordpress/wp-content/plugins/demo/${ name }`;
+	assert.equal( digest, hash( JSON.stringify( [ [ path( 'a' ), null, hash( '' ) ], [ path( 'c' ), hash( 'x' ), null ], [ path( 'ü "b".php' ), hash( '1\n' ), hash( 'é' ) ] ] ) ) );
+	for ( const other of [ changes.slice( 1 ), [ modified( 'plugins/demo/ü "b".php', '1\n', 'e' ), ...changes.slice( 1 ) ], [ modified( 'plugins/demo/ü "b".php', '2\n', 'é' ), ...changes.slice( 1 ) ] ] ) {
+		assert.notEqual( ( await changeSet( other, [ root( 'plugins/demo' ) ] ) ).digest, digest );
+	}
 } );
 
 test( 'an upload has the contents of changed files and the names of deleted ones', async () => {

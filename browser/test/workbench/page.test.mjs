@@ -200,7 +200,7 @@ test( 'keep uploads changed and deleted files, shows the bundle, and links to it
 	assert.deepEqual( body.input.deleted, [ 'plugins/demo/logo.bin' ] );
 	assert.deepEqual( body.input.files.map( ( { path } ) => path ), [ 'plugins/demo/demo.php' ] );
 	assert.match( Buffer.from( body.input.files[ 0 ].content_base64, 'base64' ).toString(), /\/\/ kept\n$/ );
-	assert.match( body.input.provenance.content_digest, /^[0-9a-f]{64}$/ );
+	assert.match( body.input.provenance.changes_digest, /^[0-9a-f]{64}$/ );
 	assert.match( await page.getByRole( 'link', { name: 'Review the bundle' } ).getAttribute( 'href' ), /^\/review\?bundle=artifact-bundle-sha256-abab/ );
 	assert.equal( await page.evaluate( () => dispatchEvent( new Event( 'beforeunload', { cancelable: true } ) ) ), true );
 	await close();

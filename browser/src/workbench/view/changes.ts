@@ -104,8 +104,8 @@ export class ChangesView {
 			'details',
 			{ class: 'wp-codebox-digests' },
 			el( 'summary', {}, i18n.__( 'Digest and patch', 'codebox' ) ),
-			el( 'p', {}, i18n.__( 'When the change is stored, the site computes patch and digest again from its own copy of the code. They equal these if its copy is the code with which this session began.', 'codebox' ) ),
-			el( 'dl', {}, el( 'dt', {}, i18n.__( 'Content digest (SHA-256)', 'codebox' ) ), el( 'dd', {}, code( changes.digest ) ) ),
+			el( 'p', {}, i18n.__( 'When the change is stored, the site computes the patch again from its own copy of the code, and may divide it into other lines. The digests of each file equal those in the bundle if that copy is the code with which this session began.', 'codebox' ) ),
+			el( 'dl', {}, el( 'dt', {}, i18n.__( 'Digest of the changes (SHA-256)', 'codebox' ) ), el( 'dd', {}, code( changes.digest ) ) ),
 			el( 'p', { class: 'wp-codebox-buttons' }, button( i18n.__( 'Download patch.diff', 'codebox' ), () => download( 'patch.diff', changes.patch, 'text/x-diff' ) ) )
 		);
 		this.list.replaceChildren( summary, ...changes.files.map( ( change ) => this.row( change ) ), facts );

@@ -55,7 +55,7 @@ export class KeepView {
 				{
 					session_id: sessionId( this.settings ),
 					...upload( changes ),
-					provenance: { source: 'browser-workbench', isolation: this.settings.isolation, content_digest: changes.digest },
+					provenance: { source: 'browser-workbench', isolation: this.settings.isolation, changes_digest: changes.digest },
 				},
 				{
 					onSent: ( fraction ) => {
