@@ -16,13 +16,6 @@ SQLite (public domain), zlib (zlib), libxml2 (MIT), libzip (BSD-3-Clause), Onigu
 https://github.com/WordPress/wordpress-playground/tree/trunk/packages/php-wasm/compile
 `;
 
-/** Programs whose algorithms code of this project follows, so that it produces the same bytes. */
-const followed = `The file workbench.js renders patches byte for byte as the host does. It follows, in code of its own, the line search of the Rust
-crate similar 3.2 (Apache-2.0, Armin Ronacher and contributors, https://github.com/mitsuhiko/similar) and the compression of the Rust
-crate miniz_oxide 0.9 (MIT, Copyright 2013-2014 RAD Game Tools and Valve Software, 2010-2014 Rich Geldreich and Tenacious Software LLC,
-2017 Frommi, 2017-2024 oyvindln, https://github.com/Frommi/miniz_oxide).
-`;
-
 function packageOf( input ) {
 	const match = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec( input );
 	return match?.[ 1 ];
@@ -31,7 +24,7 @@ function packageOf( input ) {
 /** The text; throws when the licence of a bundled package is unknown or does not fit. */
 export function licenses( here, inputs, sqliteLicense ) {
 	const names = [ ...new Set( [ ...inputs ].map( packageOf ).filter( Boolean ) ) ].sort();
-	const parts = [ 'Packages in the files of this folder, and their licences.\nThe folder as a whole is under GPL-2.0-or-later.\n', insideWasm, followed ];
+	const parts = [ 'Packages in the files of this folder, and their licences.\nThe folder as a whole is under GPL-2.0-or-later.\n', insideWasm ];
 	for ( const name of names ) {
 		const directory = join( here, 'node_modules', name );
 		const facts = JSON.parse( readFileSync( join( directory, 'package.json' ), 'utf8' ) );

@@ -72,16 +72,3 @@ export function hex( bytes: Uint8Array ): string {
 export function base64( bytes: Uint8Array ): string {
 	return btoa( key( bytes ) );
 }
-
-/** Splits bytes after each LF. A last line without LF counts as a line. */
-export function lines( bytes: Uint8Array ): Uint8Array[] {
-	const out: Uint8Array[] = [];
-	let start = 0;
-	while ( start < bytes.length ) {
-		const at = bytes.indexOf( 0x0a, start );
-		const end = -1 === at ? bytes.length : at + 1;
-		out.push( bytes.subarray( start, end ) );
-		start = end;
-	}
-	return out;
-}

@@ -1,7 +1,8 @@
 /**
  * Keeps the line ends of a file. A text area knows only LF; this module puts back CR LF and CR.
  */
-import { lineChanges } from './patch/myers';
+import { diffArrays } from 'diff';
+import { TIMEOUT } from './patch/hunks';
 
 const LINE = /[^\r\n]*(?:\r\n|\r|\n|$)/g;
 
@@ -36,21 +37,15 @@ export function restored( original: string, edited: string ): string {
 		}
 	} );
 	const usual = [ ...counts ].sort( ( a, b ) => b[ 1 ] - a[ 1 ] )[ 0 ]?.[ 0 ] ?? '\n';
-	const numbers = new Map< string, number >();
-	const number = ( line: string ) => {
-		const known = numbers.get( line ) ?? numbers.size;
-		numbers.set( line, known );
-		return known;
-	};
 	const out = fresh.map( ( line ) => ( line.endsWith( '\n' ) ? body( line ) + usual : line ) );
-	const changes = lineChanges(
-		Int32Array.from( old, ( line ) => number( normalized( line ) ) ),
-		Int32Array.from( fresh, ( line ) => number( line ) )
-	);
-	for ( const change of changes ) {
-		for ( let i = 0; 'equal' === change.kind && i < change.oldLength; i++ ) {
-			out[ change.new + i ] = old[ change.old + i ]!;
+	let [ oldAt, freshAt ] = [ 0, 0 ];
+	// When the comparison takes too long, every line gets the most frequent line end.
+	for ( const { count, added, removed } of diffArrays( old.map( normalized ), fresh, { timeout: TIMEOUT } ) ?? [] ) {
+		for ( let i = 0; ! added && ! removed && i < count; i++ ) {
+			out[ freshAt + i ] = old[ oldAt + i ]!;
 		}
+		oldAt += added ? 0 : count;
+		freshAt += removed ? 0 : count;
 	}
 	return out.join( '' );
 }

@@ -257,3 +257,18 @@ test( 'saving keeps the line ends of unchanged lines', () => {
 	assert.equal( restored( 'a\r\nb', 'a\nb\n' ), 'a\r\nb\r\n' );
 	assert.equal( restored( 'a\nb\n', 'a\nc\n' ), 'a\nc\n' );
 } );
+
+test( 'restored line ends never change the text, and a comparison that takes too long gives each line the most frequent line end', () => {
+	let state = 1;
+	const below = ( bound ) => ( state = ( state * 48271 ) % 2147483647 ) % bound;
+	const some = ( ends ) => Array.from( { length: below( 12 ) }, () => `${ below( 4 ) }${ ends[ below( ends.length ) ] }` ).join( '' ) + ( below( 2 ) ? 'end' : '' );
+	for ( let round = 0; round < 2000; round++ ) {
+		const [ original, edited ] = [ some( [ '\r\n', '\r', '\n' ] ), some( [ '\n' ] ) ];
+		assert.equal( normalized( restored( original, edited ) ), edited, JSON.stringify( [ original, edited ] ) );
+	}
+	const lines = ( name, end ) => Array.from( { length: 20_000 }, ( _, i ) => `${ name }${ i % 7 } ${ ( i * i ) % 11 }${ end }` ).join( '' );
+	const start = performance.now();
+	assert.equal( restored( `first\n${ lines( 'a', '\r\n' ) }`, `first\n${ lines( 'b', '\n' ) }` ), `first\r\n${ lines( 'b', '\r\n' ) }` );
+	assert.ok( performance.now() - start < 15_000 );
+	assert.equal( restored( `first\n${ lines( 'a', '\r\n' ) }`, `first\nnew\n${ lines( 'a', '\n' ) }` ), `first\nnew\r\n${ lines( 'a', '\r\n' ) }` );
+} );

@@ -1,8 +1,8 @@
 /**
  * `GIT binary patch` blocks: the new and the old contents, each deflated and in git's base 85.
  */
+import { zlibSync } from 'fflate';
 import { concat, utf8 } from '../bytes';
-import { deflate } from './deflate';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~';
 /** Number of deflated bytes that one line of a literal encodes, as in git. */
@@ -15,7 +15,7 @@ export function binaryPatch( before: Uint8Array, after: Uint8Array ): Uint8Array
 
 function literal( bytes: Uint8Array ): Uint8Array {
 	const out = [ `literal ${ bytes.length }\n` ];
-	const deflated = deflate( bytes );
+	const deflated = zlibSync( bytes );
 	for ( let start = 0; start < deflated.length; start += LINE ) {
 		const chunk = deflated.subarray( start, start + LINE );
 		// The first character of a line is the number of bytes: A to Z for 1 to 26, a to z for 27 to 52.

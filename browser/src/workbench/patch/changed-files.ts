@@ -5,7 +5,6 @@ import { compare, concat, key, text, utf8 } from '../bytes';
 import { sha256 } from '../digest/digests';
 import { blob, type Entry, type Node } from './entry';
 import { quoteName } from './quote';
-import type { Rename } from './rename';
 import type { RenderedPatch } from './render';
 
 /** Position, guest path and patch prefix of one mount. */
@@ -35,7 +34,6 @@ export interface ChangedFile {
 	readonly patchName: string;
 	readonly patchPath: string;
 	readonly pathEncoding?: 'git-quoted';
-	readonly renamedFrom?: string;
 }
 
 /** Sorts entries by the bytes of their paths, the order of the document. */
@@ -44,14 +42,12 @@ export function sorted( entries: readonly Entry[] ): Entry[] {
 }
 
 /** Returns the entries of the document for one mount, in the order of the changes. */
-export async function changedFiles( mount: Mount, entries: readonly Entry[], patch: RenderedPatch, renames: readonly Rename[] = [] ): Promise< ChangedFile[] > {
-	const sources = new Map( renames.map( ( rename ) => [ key( rename.to ), rename.from ] ) );
+export async function changedFiles( mount: Mount, entries: readonly Entry[], patch: RenderedPatch ): Promise< ChangedFile[] > {
 	const declared = ( path: Uint8Array ) => documentName( concat( [ utf8( mount.target + '/' ), path ] ) );
 	const out: ChangedFile[] = [];
 	for ( const { path, before, after } of entries ) {
 		const [ name, isQuoted ] = declared( path );
 		const stats = patch.stats.get( key( path ) );
-		const from = sources.get( key( path ) );
 		const beforeBlob = blob( before );
 		const afterBlob = blob( after );
 		out.push( {
@@ -70,7 +66,6 @@ export async function changedFiles( mount: Mount, entries: readonly Entry[], pat
 			patchName: documentName( concat( [ utf8( mount.prefix ), path ] ) )[ 0 ],
 			patchPath: `files/diffs/mount-${ mount.index }.patch`,
 			...( isQuoted ? { pathEncoding: 'git-quoted' as const } : {} ),
-			...( from ? { renamedFrom: declared( from )[ 0 ] } : {} ),
 		} );
 	}
 	return out;
