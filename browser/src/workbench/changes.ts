@@ -3,7 +3,7 @@
  */
 import type { ChangedFile as EngineChange } from '../engine/api';
 import { base64, concat, key, lossyText, utf8 } from './bytes';
-import { sha256 } from './digest/digests';
+import { sha256 } from './digests';
 import { changedFiles, sorted, type ChangedFile, type Mount } from './patch/changed-files';
 import { file, type Entry } from './patch/entry';
 import { renderPatch } from './patch/render';

@@ -3,7 +3,7 @@
  */
 import type { PlaygroundClient } from '../engine/api';
 import { pathOf, type ChangeSet, type Root } from './changes';
-import { sha256 } from './digest/digests';
+import { sha256 } from './digests';
 import { Drafts, type KeptEdits, type KeptFile } from './drafts';
 import { directory } from './paths';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { bytes, file, named, numbered, tree } from './changed-trees.mjs';
 import { apply } from './git.mjs';
-import { load } from './load.mjs';
+import { load, vectors } from './load.mjs';
 
 const { renderPatch } = await load( 'patch/render' );
 const { changedFiles } = await load( 'patch/changed-files' );
@@ -86,4 +87,15 @@ test( 'hunks of repetitive input finish in bounded time', () => {
 	assert.deepEqual( [ made.insertions, made.deletions, made.text.match( /^@@.*$/gm ) ], [ 60_000, 60_000, [ '@@ -1,60000 +1,60000 @@' ] ] );
 	const few = hunks( numbered( 60_000, ( i ) => i % 7 ), numbered( 60_000, ( i ) => ( 30_000 === i ? 'x' : i % 7 ) ) );
 	assert.deepEqual( [ few.insertions, few.deletions, few.text.match( /^@@.*$/gm ) ], [ 1, 1, [ '@@ -29998,7 +29998,7 @@' ] ] );
+} );
+
+test( 'the published example bundle has the patch that this code renders', async () => {
+	const entries = [ { path: bytes( 'a.txt' ), before: file( 'one\ntwo\n' ), after: file( 'one\nTWO\n' ) } ];
+	const patch = await renderPatch( entries );
+	assert.equal( new TextDecoder().decode( patch.bytes ), readFileSync( vectors + 'b1/files/patch.diff', 'utf8' ) );
+	const published = JSON.parse( readFileSync( vectors + 'b1/files/changed-files.json', 'utf8' ) ).files[ 0 ];
+	const [ row ] = await changedFiles( { index: 0, target: published.mountTarget, prefix: '' }, entries, patch );
+	for ( const [ name, value ] of Object.entries( published ) ) {
+		assert.deepEqual( row[ name ], value, name );
+	}
 } );

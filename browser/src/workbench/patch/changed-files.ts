@@ -1,8 +1,8 @@
 /**
- * `files/changed-files.json`: one entry per changed path, with the members and the order that the host writes.
+ * One entry per changed path, with the members that the host writes into `files/changed-files.json`, and in its order.
  */
 import { compare, concat, key, text, utf8 } from '../bytes';
-import { sha256 } from '../digest/digests';
+import { sha256 } from '../digests';
 import { blob, type Entry, type Node } from './entry';
 import { quoteName } from './quote';
 import type { RenderedPatch } from './render';
@@ -69,11 +69,6 @@ export async function changedFiles( mount: Mount, entries: readonly Entry[], pat
 		} );
 	}
 	return out;
-}
-
-/** Returns the bytes of the document. */
-export function changedFilesDocument( files: readonly ChangedFile[] ): Uint8Array {
-	return utf8( JSON.stringify( { schema: 'wp-codebox/changed-files/v1', files }, null, 2 ) + '\n' );
 }
 
 /** Returns a path as documents contain it, and whether it is quoted because it is not UTF-8. */

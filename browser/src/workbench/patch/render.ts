@@ -5,7 +5,7 @@
  * same headers, but other hunks may describe the same change there. Renames are not looked for.
  */
 import { concat, equal, key, text, utf8 } from '../bytes';
-import { blobId } from '../digest/digests';
+import { blobId } from '../digests';
 import { binaryPatch } from './binary';
 import { blob, type Entry, type Node } from './entry';
 import { hunks } from './hunks';
