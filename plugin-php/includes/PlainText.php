@@ -62,12 +62,12 @@ final class PlainText {
 	 * Returns a file name for output, even into a pipe: quoted like git quotes it when the name holds a
 	 * hidden character, a quote or a backslash. One row is then always one name.
 	 *
-	 * @param string $path Path as the runner reports it.
+	 * @param string $path Path as the supervisor reports it.
 	 */
 	public static function file_name( string $path ): string {
 		$path = mb_convert_encoding( $path, 'UTF-8', 'UTF-8' );
 		$odd  = false !== strpbrk( $path, "\"\\\n\t" ) || 1 === preg_match( self::HIDDEN, $path );
-		// The runner already quotes a guest path that is not UTF-8.
+		// The supervisor already quotes a guest path that is not UTF-8.
 		if ( ! $odd || 1 === preg_match( '~^"/(?:[^"\\\\]|\\\\[0-3][0-7]{2}|\\\\["\\\\abtnvfr])*"$~D', $path ) ) {
 			return $path;
 		}

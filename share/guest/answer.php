@@ -1,6 +1,6 @@
 <?php
 /**
- * Functions of guest programs that read a request of the runner and write the reply.
+ * Functions of guest programs that read a request of the supervisor and write the reply.
  *
  * The request is on standard input. The reply is a file named in the request, so output of WordPress and its
  * plugins cannot be mistaken for the reply.

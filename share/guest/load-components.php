@@ -2,7 +2,7 @@
 /**
  * Loads the components of a run (read-only plugins from the host) that are must-use plugins, in their order.
  *
- * The guest's own must-use plugin requires this file. The runner writes the list and has checked the entry
+ * The guest's own must-use plugin requires this file. The supervisor writes the list and has checked the entry
  * files. A component that throws is recorded and skipped, so its readiness probe can report the reason; a
  * component that ends PHP ends WordPress too.
  *
@@ -25,7 +25,7 @@ function load_component( string $file ): void {
 }
 
 /**
- * Loads the components in the runner's list. Returns the error messages, by slug, of those that threw.
+ * Loads the components in the supervisor's list. Returns the error messages, by slug, of those that threw.
  *
  * @param string $directory Directory that holds the components.
  * @return array<string, string>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Creates content of the parent site that the runner passes on standard input.
+ * Creates content of the parent site that the supervisor passes on standard input.
  *
  * Request: {name, scopes, content, format, ids, absent, answer}, with the fixture as JSON text in `content`. Output
  * and exit status are those of seed-site.php.

@@ -9,7 +9,7 @@ from harness import poll_until
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Seconds within which the runner must close the model connection, which would otherwise last at least a minute.
+#: Seconds within which the supervisor must close the model connection, which would otherwise last at least a minute.
 HANGUP_SECONDS = 50.0
 #: Seconds within which the whole run must end, guest and bundle included, on a busy machine.
 TOTAL_SECONDS = 55.0

@@ -19,9 +19,9 @@ from harness import must, tree
 from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
-# Limit of the runner's processor time. The wall clock would also count other processes of the machine.
+# Limit of the supervisor's processor time. The wall clock would also count other processes of the machine.
 SECONDS = 60
-# Limit of the runner's peak memory in MiB. A change may have 256 MiB, but the runner refuses these cases before it reads file contents.
+# Limit of the supervisor's peak memory in MiB. A change may have 256 MiB, but the supervisor refuses these cases before it reads file contents.
 MEBIBYTES = 128
 
 
@@ -62,7 +62,7 @@ def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwh
     took = cpu_seconds() - began
     print(f"     {took:.1f} s of processor time, peak of the runner {peak[0] // 1024} MiB", flush=True)
     must(took < SECONDS, f"it used {took:.0f} s of processor time\n{answer}")
-    # The peak is 0 when the runner ended before the first sample.
+    # The peak is 0 when the supervisor ended before the first sample.
     must((peak[0] or took < 1) and peak[0] < mebibytes * 1024, f"{peak[0]} KiB\n{answer}")
     left = [os.path.join(d, "scratch") for d, names, _ in os.walk(os.path.join(bench.state, "sites", bench.site, "runs"))
             if "scratch" in names]

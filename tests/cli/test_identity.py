@@ -164,7 +164,7 @@ def test_mount_source_readable_only_by_root_is_overlay_mounted_and_not_modified(
     for path, was in before.items():
         now = os.stat(os.path.join(source, path))
         must((now.st_uid, now.st_mode, now.st_mtime_ns) == (was.st_uid, was.st_mode, was.st_mtime_ns), f"{path} changed")
-    # Control: with the shared identity the runner may not read the source.
+    # Control: with the shared identity the supervisor may not read the source.
     bench.agent(script, "--identity", "shared", source=source).expect(1, "wp_codebox_mount_unreadable")
 
 

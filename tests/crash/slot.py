@@ -23,9 +23,9 @@ AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 30
          "echo four; sleep 0.01; : {token}-agent")
 CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {rest}; : {token}-check"
 
-# Points after which a killed worker need not cancel its attached run: the runner may notice its death too late.
+# Points after which a killed worker need not cancel its attached run: the supervisor may notice its death too late.
 LATE = ORDER[ORDER.index("check ended"):]
-# Seconds that the check sleeps. LONG if the worker is killed before LATE, so that the runner can notice the death and
+# Seconds that the check sleeps. LONG if the worker is killed before LATE, so that the supervisor can notice the death and
 # cancel before the check ends, even on a busy machine. LONG also if the launcher of the check is killed.
 LONG, SHORT = 30, 0.01
 
@@ -303,7 +303,7 @@ class Slot:
         if victim == "nobody" or (victim == "worker" and job["mode"] == "detached" and not early):
             fine = {"succeeded"}
         elif victim == "worker" and job["mode"] == "detached":
-            # The test cannot see whether the request had reached the runner.
+            # The test cannot see whether the request had reached the supervisor.
             fine = {"succeeded", "cancelled", "failed"}
         elif victim == "worker":
             fine = {"cancelled", "succeeded"} if row["at"] in LATE else {"cancelled", "failed"}

@@ -229,7 +229,7 @@ def test_secret_in_the_patch_blocks_the_run(bench):
 
 
 def test_other_process_of_the_same_user_cannot_read_runner_memory_or_core_file(bench):
-    # Started as the owner: a runner started by root changes its uid, after which the kernel writes no core file anyway.
+    # Started as the owner: a supervisor started by root changes its uid, after which the kernel writes no core file anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
 

@@ -131,7 +131,7 @@ class World:
             stderr=subprocess.DEVNULL,
         )
         self.services.append(service)
-        # A test connection would start a runner, so this reads /proc/net/unix. The socket file exists before listen().
+        # A test connection would start a supervisor, so this reads /proc/net/unix. The socket file exists before listen().
         listens = lambda line: line.endswith(path) and line.split()[3] == "00010000"  # noqa: E731
         poll_until(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), seconds=60, what="the service does not listen")
         os.chmod(path, 0o666)

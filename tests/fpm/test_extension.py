@@ -348,7 +348,7 @@ def test_with_a_runner_socket_the_supervisor_is_a_child_of_the_service_and_not_o
     page.await_agent()
     fpm.stop(signal.SIGKILL)
     page.check_succeeded()
-    # With wp_codebox.runner_socket set, the extension must not fall back to spawning a runner.
+    # With wp_codebox.runner_socket set, the extension must not fall back to spawning a supervisor.
     service.kill()
     service.wait()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})

@@ -128,7 +128,7 @@ foreach ( [ [ 'site', 0 ], [ 'allowed_roots', 0 ], [ 'secrets', 0 ], [ 'staged_f
 $e = caught( static fn() => Run::start( ...request( 'g', [ 'checks' => [ ' ' ], 'limits' => [ 'cpu' => 1 ] ] ) ), 'two issues' );
 echo '  ', implode( ' ', array_column( $e->data['issues'], 'field' ) ), "\n";
 
-// Positive control: a request without a fault reaches the runner.
+// Positive control: a request without a fault reaches the supervisor.
 caught( static fn() => Run::start( ...request( 'g' ) ), 'fine' );
 caught( static fn() => Run::start( ...request( 'g', json_decode( '{"limits": {"wall_clock_ms": 60000.0}, "max_runs": 2.0}', true ) ) ), 'fine float' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
@@ -153,7 +153,7 @@ caught(
 caught( static fn() => Run::start( ...request( 'g', [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
 caught( static fn() => Run::start( ...request( 'g', [ 'follow_up_of' => [ 'artifact_id' => 'a', 'comments' => [ [ 'path' => 'a.php', 'line' => 1, 'body' => 'Rename it.' ], [ 'body' => 'Add a test.' ] ] ] ] ) ), 'fine follow-up' );
 
-// validate() applies the same checks, except that mounts and agent may be missing, and starts no runner.
+// validate() applies the same checks, except that mounts and agent may be missing, and starts no supervisor.
 var_dump( Run::validate( ...request( 'g' ) ) );
 var_dump( Run::validate( ...request( 'g', [ 'resolved_agent' => null, 'mounts' => null ] ) ) );
 caught( static fn() => Run::validate( ...request( '' ) ), 'validate' );

@@ -38,7 +38,7 @@ $run->wait(
 var_dump( $facts['env'], $facts['argv'] === [ 'detach' ], $facts['cwd'] );
 $fds = $facts['fds'];
 var_dump( $fds['fd0'], $fds['fd1'], $fds['fd2'], str_starts_with( $fds['fd3'], 'socket:' ) );
-// The remaining descriptors are files that the fake runner opened: its script, and copies of its socket.
+// The remaining descriptors are files that the fake supervisor opened: its script, and copies of its socket.
 $foreign = array_filter(
 	array_slice( $fds, 4 ),
 	static fn( string $link ): bool => ! str_ends_with( $link, '/fake-runner' ) && $link !== $fds['fd3'] && ! str_starts_with( $link, '/proc/' ) && '' !== $link

@@ -111,7 +111,7 @@ unset( $fiber );
 gc_collect_cycles();
 var_dump( file_says( $marker, 'eof' ) );
 
-// The runner must read end of file while the process still lives, so a shutdown function checks it.
+// The supervisor must read end of file while the process still lives, so a shutdown function checks it.
 $in_callback = static function ( string $label, string $body, string $before = '' ): void {
 	[ $status, $output, $errors ] = in_child(
 		$before . 'register_shutdown_function( static function () use ( &$marker ) { echo json_encode( file_says( $marker, "eof" ) ); } );

@@ -77,7 +77,7 @@ try {
 
 echo "a signal handler may also throw while the run starts\n";
 $marker = marker();
-// Interrupts only when the runner waits too, which its marker file shows.
+// Interrupts only when the supervisor waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {

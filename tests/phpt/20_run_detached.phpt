@@ -84,7 +84,7 @@ var_dump( $run->wait()['outcome'] );
 echo "a start that is interrupted cancels the run\n";
 $marker = marker();
 pcntl_async_signals( true );
-// Interrupts only when the runner waits too, which its marker file shows.
+// Interrupts only when the supervisor waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
@@ -113,7 +113,7 @@ var_dump( pcntl_wexitstatus( $status ) );
 unset( $run );
 var_dump( file_says( $marker, 'ended' ) );
 
-// Each way in which a caller can end, attached and detached; the fake runner records what it read.
+// Each way in which a caller can end, attached and detached; the fake supervisor records what it read.
 $ends = static function ( string $label, string $body, string $before = '' ): void {
 	$said = [];
 	foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {

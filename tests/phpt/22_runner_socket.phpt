@@ -28,7 +28,7 @@ $fake = "$directory/fake-runner";
 copy( __DIR__ . '/fixtures/fake-runner', $fake );
 chmod( $fake, 0755 );
 $start = '$run = WPCodebox\Native\Run::start( ...request( "echo" ) ); echo $run->wait()["outcome"], "\n";';
-/** Returns the output of a child that starts a run through the socket. The spawned runner would succeed. */
+/** Returns the output of a child that starts a run through the socket. The spawned supervisor would succeed. */
 $through = static function ( string $socket, string $code, array $settings = [] ) use ( $state ): string {
 	return in_child( $code, $settings + [ 'wp_codebox.runner_socket' => $socket, 'wp_codebox.state_dir' => $state ] )[1];
 };
@@ -38,7 +38,7 @@ echo "a run through the socket\n";
 [ $good ] = $listen( 'good', $fake );
 $argv     = '$run = WPCodebox\Native\Run::start( ...request( "facts" ) ); $run->wait( static function ( $event ) { echo implode( " ", $event["data"]["argv"] ), "\n"; } );';
 echo $through( $good, $start . $argv . 'echo zombies(), "\n";' );
-// Positive control: without the setting a runner is spawned.
+// Positive control: without the setting a supervisor is spawned.
 echo $through( '', $argv );
 
 echo "a run ends with its caller, unless it was detached\n";

@@ -7,7 +7,7 @@ wp_codebox.runner={PWD}/fixtures/fake-runner
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
-/** Waits with a tool function; prints the answers that the runner received. */
+/** Waits with a tool function; prints the answers that the supervisor received. */
 function answered( ?callable $tool ): void {
 	$show = static function ( array $event ): void {
 		$result = $event['data']['answered'];

@@ -8,7 +8,7 @@ wp_codebox.max_runs=7
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\{Extension, Run};
 
-/** Starts a run and prints its share and limits as the runner receives them. */
+/** Starts a run and prints its share and limits as the supervisor receives them. */
 function sent( string $label, array $with ): void {
 	Run::start( ...request( 'echo', $with ) )->wait(
 		static function ( array $event ) use ( $label ): void {

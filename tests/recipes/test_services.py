@@ -144,7 +144,7 @@ def test_memory_of_the_database_counts_against_the_limit_of_the_run(bench):
         return bench.call("run", "--service", "mysql", "--memory", memory, "--command", "wordpress.run-php", "--arg", f"code={rows} {then}",
                           *bench.paths(), "--site", bench.site, "--json")
 
-    # The runner compares the memory with the limit every 100 ms, so the table is kept until that ends the run.
+    # The supervisor compares the memory with the limit every 100 ms, so the table is kept until that ends the run.
     answer = run("224M", "sleep( 60 );").expect(1)
     must(answer.code in ("wp_codebox_memory_limit", "wp_codebox_service_failed"), f"{answer}")
     answer = run("1G", "").expect(0)

@@ -17,7 +17,7 @@ final class Http {
 	/** Processes of the started servers. */
 	private array $processes = [];
 
-	/** @param Harness $t Test runner. */
+	/** @param Harness $t Test supervisor. */
 	public function __construct( private readonly Harness $t ) {}
 
 	/** Serves the site with PHP's built-in server; returns its port. */

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use wp_codebox_policy::{MAX_PRESETS, PRESET_BYTES, check_preset_name, parse_preset};
 
-/// Returns every readable preset, sorted by name. A broken preset is left out; the runner reports
+/// Returns every readable preset, sorted by name. A broken preset is left out; the supervisor reports
 /// its error when a run requests it.
 pub(crate) fn list(settings: &Settings) -> Vec<Value> {
     let directory = Path::new(&settings.share_dir).join("agents");
@@ -35,7 +35,7 @@ fn row(settings: &Settings, directory: &Path, name: &str) -> Option<Value> {
     file.take(most).read_to_end(&mut bytes).ok()?;
     let preset = parse_preset(name, &bytes).ok()?;
     let place = Path::new(&settings.agents_dir).join(name);
-    // PHP's user may be unable to see an installed program; the runner makes the final check.
+    // PHP's user may be unable to see an installed program; the supervisor makes the final check.
     let installed = !settings.agents_dir.is_empty() && place.join(&preset.program).is_file();
     Some(json!({
         "name": preset.name,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use wp_codebox_contracts::{CodedError, json_number};
 
-/// Maximum nesting depth of one PHP argument. The JSON parser of the runner allows 128 levels,
+/// Maximum nesting depth of one PHP argument. The JSON parser of the supervisor allows 128 levels,
 /// including those of the message around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
 /// Maximum nesting depth of a value that this extension returned to PHP before: 128 levels of the

@@ -1,4 +1,4 @@
-//! Runs `<runner> doctor --json`, and reads JSON documents of other runner subcommands from a pipe.
+//! Runs `<supervisor> doctor --json`, and reads JSON documents of other supervisor subcommands from a pipe.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -19,7 +19,7 @@ use wp_codebox_control::wait_for;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Reason why a subcommand of the runner returned no usable JSON document.
+/// Reason why a subcommand of the supervisor returned no usable JSON document.
 #[derive(Debug, thiserror::Error, CodedError)]
 #[code(RunnerUnavailable)]
 enum DoctorError {
@@ -47,7 +47,7 @@ enum DoctorError {
 
 /// Runs the host self-test and returns its report, a document `wp-codebox/doctor/v1`.
 pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
-    // What a run of this site would get: the runner has defaults of its own for empty settings.
+    // What a run of this site would get: the supervisor has defaults of its own for empty settings.
     let options = [
         ("--state", &settings.state_dir),
         ("--share", &settings.share_dir),
@@ -66,7 +66,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     if answer["schema"] != schema_id::DOCTOR {
         return Err(DoctorError::Foreign.into());
     }
-    // The check of the runner socket runs here, because the runner does not know how PHP connects
+    // The check of the runner socket runs here, because the supervisor does not know how PHP connects
     // to it.
     if !settings.runner_socket.is_empty()
         && let Some(checks) = answer["checks"].as_array_mut()
@@ -81,7 +81,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     Ok(answer)
 }
 
-/// Limits on the time and size of a runner's reply.
+/// Limits on the time and size of a supervisor's reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Time limit of the whole call.
@@ -99,7 +99,7 @@ impl Default for Bounds {
     }
 }
 
-/// Returns the runner's reply if it has this schema. If the reply is an error document, returns
+/// Returns the supervisor's reply if it has this schema. If the reply is an error document, returns
 /// that error. For any other reply, returns an error that names `command`.
 pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value, Failure> {
     if answer["schema"] == schema {
@@ -116,7 +116,7 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
     Err(error.into())
 }
 
-/// Runs the runner with these arguments and returns the JSON document that it prints, whatever its
+/// Runs the supervisor with these arguments and returns the JSON document that it prints, whatever its
 /// exit status; the caller must check whether the document is a result or an error.
 pub(crate) fn ask(
     settings: &Settings,

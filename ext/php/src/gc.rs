@@ -1,4 +1,4 @@
-//! Runs `<runner> gc --json` for one site.
+//! Runs `<supervisor> gc --json` for one site.
 
 use crate::doctor::{Bounds, ask, expect};
 use crate::fields::Fields;
@@ -11,7 +11,7 @@ use wp_codebox_contracts::{ErrorCode, SiteId, schema_id};
 /// Time limit of the garbage collection: long, because it may have many files to delete.
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Returns the report of the runner, `wp-codebox/gc/v1`, or its error.
+/// Returns the report of the supervisor, `wp-codebox/gc/v1`, or its error.
 pub(crate) fn run(
     settings: &Settings,
     site: &SiteId,

@@ -138,18 +138,18 @@ pub(crate) struct Settings {
     pub(crate) has_default_state: bool,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub(crate) share_dir: String,
-    /// Path of the runner, the program that PHP starts for each run.
+    /// Path of the supervisor, the program that PHP starts for each run.
     pub(crate) runner: String,
     /// Path of the launcher, the program that isolates the guest's processes.
     pub(crate) launcher: String,
     /// Path of the PHP for guests.
     pub(crate) php_binary: String,
-    /// Cgroup directory below which each run gets its cgroups; if empty, the runner's own cgroup.
+    /// Cgroup directory below which each run gets its cgroups; if empty, the supervisor's own cgroup.
     pub(crate) cgroup: String,
     /// Kernel uid of guests: `own` (a separate uid for each), `shared` (that of the owner of the
     /// state directory) or `auto` (own if possible).
     pub(crate) identity: String,
-    /// Range of uids and gids for guests, `FIRST:COUNT`. If empty, the runner uses the range in its
+    /// Range of uids and gids for guests, `FIRST:COUNT`. If empty, the supervisor uses the range in its
     /// environment, which the service that started it may set, or else the default range.
     pub(crate) guest_ids: String,
     /// Host directories whose content abilities and admin screens may mount into a sandbox.
@@ -166,7 +166,7 @@ pub(crate) struct Settings {
     pub(crate) max_groups: String,
     /// Entries `LIMIT:NUMBER`: the highest limits that any run of a site may have.
     pub(crate) max_limits: Vec<String>,
-    /// Socket of a service that starts runners; if empty, PHP starts them.
+    /// Socket of a service that starts supervisors; if empty, PHP starts them.
     pub(crate) runner_socket: String,
     /// Entries `NAME@host[:port]`: an environment variable with an API key, and the host of the
     /// model provider to which the key may be sent.

@@ -1,7 +1,7 @@
 //! The PHP extension `wp_codebox`: a thin layer between PHP and the Rust crates.
 //!
 //! In the PHP process it validates policies and requests, computes digests, verifies bundles, runs
-//! the apply preflight and redacts. Sandboxes are handled only by the runner, a separate process
+//! the apply preflight and redacts. Sandboxes are handled only by the supervisor, a separate process
 //! connected by a frame socket. Invariants: no thread, no fork of Rust code, no panic beyond
 //! [`guard`], no `RefCell` borrow across a call into PHP, and methods take `&self` because PHP code
 //! may re-enter them.

@@ -1,7 +1,7 @@
 //! Requests to a held sandbox (one that is kept open after its setup) over the control socket of
 //! its run. It does not matter which caller started the sandbox.
 //!
-//! The runner first updates the records of dead runs and resolves the run reference. Then this
+//! The supervisor first updates the records of dead runs and resolves the run reference. Then this
 //! process itself connects to the control socket, so that no part of a request appears in an
 //! argument list. If the caller disconnects before a program that it started has ended, the sandbox
 //! ends that program, as for any client of the socket.

@@ -2,7 +2,7 @@
 //!
 //! The first array comes from the caller, the second from the host plugin; `TASK_FIELDS` of the
 //! contracts crate lists for each field which of the two may set it. The operator's settings come
-//! from the INI settings only. The runner checks existence and owner of directories.
+//! from the INI settings only. The supervisor checks existence and owner of directories.
 
 use crate::ini::Settings;
 use crate::share;

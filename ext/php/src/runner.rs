@@ -1,4 +1,4 @@
-//! Connects to a runner: spawns one, or connects to a service that starts one per connection if the
+//! Connects to a supervisor: spawns one, or connects to a service that starts one per connection if the
 //! host set `wp_codebox.runner_socket`.
 //!
 //! The service exists for hosts whose service manager, when it stops php-fpm, also ends every
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId};
 use wp_codebox_control::{Channel, wait_for};
 
-/// Deadline for the runner to start and to accept the request.
+/// Deadline for the supervisor to start and to accept the request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// Starts a runner for this run and opens the frame socket to it.
+/// Starts a supervisor for this run and opens the frame socket to it.
 pub(crate) fn connect_runner(
     settings: &Settings,
     run_id: &RunId,
@@ -39,7 +39,7 @@ pub(crate) fn connect_runner(
     }
 }
 
-/// Spawns a process of the runner that outlives this one, and opens the frame socket to it.
+/// Spawns a process of the supervisor that outlives this one, and opens the frame socket to it.
 /// `arguments` start with `detach`. `unavailable` makes an error from the end of a sentence about
 /// the process, such as `was killed`. Both socket ends are released even when a signal handler or
 /// the time limit bails out.
@@ -57,7 +57,7 @@ pub(crate) fn spawned(
     Ok(channel)
 }
 
-/// Waits for the intermediate process, which forks the runner and must then exit with 0.
+/// Waits for the intermediate process, which forks the supervisor and must then exit with 0.
 fn forked(
     child: &mut Child,
     unavailable: &dyn Fn(&str) -> ErrorBody,
@@ -86,7 +86,7 @@ fn forked(
     }
 }
 
-/// Returns the error for a runner that cannot be reached; `what` completes the sentence "the runner
+/// Returns the error for a supervisor that cannot be reached; `what` completes the sentence "the supervisor
 /// of RUN …".
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
@@ -96,7 +96,7 @@ pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     .with("run_id", run_id.as_str())
 }
 
-/// Time by which a runner must have accepted the request.
+/// Time by which a supervisor must have accepted the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
 

@@ -1,7 +1,7 @@
-//! All runs of a site: calls `<runner> runs … --json`.
+//! All runs of a site: calls `<supervisor> runs … --json`.
 //!
-//! The runner updates the records of dead runs before it answers, so this process needs no write
-//! access to the state directory, and only the runner parses the records.
+//! The supervisor updates the records of dead runs before it answers, so this process needs no write
+//! access to the state directory, and only the supervisor parses the records.
 
 use crate::doctor::{Bounds, ask, expect};
 use crate::fields::Fields;
@@ -160,7 +160,7 @@ fn runs(
     expect(ask(settings, &arguments, BOUNDS)?, schema, "runs")
 }
 
-/// Returns a run reference as an argument of the runner. Refuses text that cannot be a run id, so
+/// Returns a run reference as an argument of the supervisor. Refuses text that cannot be a run id, so
 /// that it can be neither an option nor a path.
 fn named(reference: &str) -> Result<String, ErrorBody> {
     let fits = !reference.is_empty()

@@ -1,8 +1,8 @@
-//! A conversation with a runner: start, handshake, frames, end.
+//! A conversation with a supervisor: start, handshake, frames, end.
 //!
 //! States: started → (events)* → finished. An unfinished session that is dropped, closed at request
 //! end or left by an exception closes its socket, which cancels an attached run. A detached run
-//! survives all of these; its session is closed on drop and at request end, so that no runner sends
+//! survives all of these; its session is closed on drop and at request end, so that no supervisor sends
 //! to a missing caller. This module calls PHP only through `tick`.
 
 use crate::guard::Failure;
@@ -77,16 +77,16 @@ impl WaitLimit {
     }
 }
 
-/// Whether the runner has accepted the request.
+/// Whether the supervisor has accepted the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The runner has not accepted the request: the run may have no directory yet.
+    /// The supervisor has not accepted the request: the run may have no directory yet.
     Handshake,
-    /// The runner has accepted the request: the run has a directory, and other processes find it.
+    /// The supervisor has accepted the request: the run has a directory, and other processes find it.
     Accepted,
 }
 
-/// The exchange with the runner of one running or finished run, over the frame socket.
+/// The exchange with the supervisor of one running or finished run, over the frame socket.
 #[derive(Debug)]
 pub(crate) struct Session {
     run_id: RunId,
@@ -114,7 +114,7 @@ pub(crate) fn close_all() {
 }
 
 impl Session {
-    /// Connects to a runner, sends the request and returns when the runner has accepted it.
+    /// Connects to a supervisor, sends the request and returns when the supervisor has accepted it.
     pub(crate) fn start(settings: &Settings, request: RunRequest) -> Result<Rc<Self>, Failure> {
         let asked_ns = monotonic_ns();
         let deadline = Deadline::of_handshake();
@@ -236,7 +236,7 @@ impl Session {
         self.channel.send(&Frame::ToolResult { result }, tick)
     }
 
-    /// Asks the runner to stop and to write a recovery bundle. Does nothing after the end.
+    /// Asks the supervisor to stop and to write a recovery bundle. Does nothing after the end.
     pub(crate) fn cancel(&self) -> Result<(), Failure> {
         self.channel.assert_ours()?;
         if self.end.borrow().is_some() {
@@ -260,7 +260,7 @@ impl Session {
     }
 
     /// Closes the frame socket, which cancels the run. Does nothing if the run is detached and the
-    /// runner has accepted it.
+    /// supervisor has accepted it.
     fn close_if_attached(&self) {
         match (self.mode.get(), self.phase.get()) {
             (RunMode::Detached, Phase::Accepted) => {}
@@ -304,7 +304,7 @@ impl Session {
         }
     }
 
-    /// Returns the error for a runner that closed the socket without sending how the run ended.
+    /// Returns the error for a supervisor that closed the socket without sending how the run ended.
     fn died(&self) -> ErrorBody {
         match self.mode.get() {
             RunMode::Attached => unavailable(&self.run_id, "died before the run ended"),

@@ -1,4 +1,4 @@
-//! Changes files of the site through a process of the runner, and reads the journal of these
+//! Changes files of the site through a process of the supervisor, and reads the journal of these
 //! changes. That process continues when PHP ends.
 
 use crate::arguments;

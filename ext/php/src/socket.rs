@@ -1,4 +1,4 @@
-//! The socket of a service that starts a runner for each connection (`wp_codebox.runner_socket`).
+//! The socket of a service that starts a supervisor for each connection (`wp_codebox.runner_socket`).
 //!
 //! A request names directories and may contain secrets, so it is sent only to a listener of a
 //! trusted user: root (a service manager that listens for the service), the owner of the state
@@ -134,7 +134,7 @@ fn trusted(settings: &Settings, uid: u32) -> bool {
 }
 
 /// Returns a row of `wp-codebox/doctor/v1`: whether the socket exists and is accessible to this
-/// user. Does not connect, because every connection starts a runner.
+/// user. Does not connect, because every connection starts a supervisor.
 pub(crate) fn check(settings: &Settings) -> Value {
     let path = &settings.runner_socket;
     let problem = match (address(path), stat(path.as_str())) {

@@ -1,4 +1,4 @@
-//! Starts the runner with `posix_spawn`.
+//! Starts the supervisor with `posix_spawn`.
 //!
 //! The child gets an empty environment, `/` as working directory, its own session and default
 //! signal handling. It gets the descriptor of its [`Wiring`], `/dev/null` for each standard stream
@@ -21,7 +21,7 @@ use wp_codebox_contracts::CodedError;
 /// is not this descriptor is `/dev/null`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
-    /// The socket for frames to the runner, as descriptor 3.
+    /// The socket for frames to the supervisor, as descriptor 3.
     Frames(BorrowedFd<'fd>),
     /// A pipe as standard output.
     Stdout(BorrowedFd<'fd>),

@@ -86,12 +86,12 @@ final class Extension
     public static function info(): array {}
 
     /**
-     * Runs the host self-test in the runner: `wp-codebox/doctor/v1` with `status`
+     * Runs the host self-test in the supervisor: `wp-codebox/doctor/v1` with `status`
      * (`ok`, `warning`, `error`), `level` and `checks` [{id, status, message, fix?}]. With
      * `wp_codebox.runner_socket` set, the row `runner-socket` states whether this user may connect
      * to it; the check itself does not connect.
      *
-     * @throws UnavailableException When the runner cannot be started.
+     * @throws UnavailableException When the supervisor cannot be started.
      * @return array<string, mixed>
      */
     public static function doctor(): array {}
@@ -103,7 +103,7 @@ final class Extension
      *
      * @param array<string, mixed> $options `max_age_seconds` (default 30 days), `max_bytes`,
      *                                      `artifacts_max_age_seconds`, `dry_run`.
-     * @throws UnavailableException When the runner cannot be started.
+     * @throws UnavailableException When the supervisor cannot be started.
      * @return array<string, mixed> `wp-codebox/gc/v1`; `success` is false when a removal failed.
      */
     public static function gc(string $site, array $options = []): array {}
@@ -385,7 +385,7 @@ final class Run
     private function __construct() {}
 
     /**
-     * Validates the request in the PHP process, connects to a runner and returns when the runner
+     * Validates the request in the PHP process, connects to a supervisor and returns when the supervisor
      * has accepted the request.
      *
      * `$task` is the unmodified input of the caller: the fields of the ability run-agent-task.
@@ -420,8 +420,8 @@ final class Run
      * is refused with `wp_codebox_limit_invalid`. `spend` {site_microusd?, requester_microusd?}: most
      * model cost of all requesters and of this one in a calendar month (UTC), in millionths of a US
      * dollar. A run above `runs` is refused with `wp_codebox_busy`, and one above a cap with
-     * `wp_codebox_budget_exhausted`. The paths of binaries, that limit and the connection to the runner
-     * (`wp_codebox.runner_socket`: a socket-activated service; if empty, PHP starts the runner)
+     * `wp_codebox_budget_exhausted`. The paths of binaries, that limit and the connection to the supervisor
+     * (`wp_codebox.runner_socket`: a socket-activated service; if empty, PHP starts the supervisor)
      * come from the INI settings only.
      *
      * Unknown fields, and host fields in `$task`, are refused by name; if there are several
@@ -494,7 +494,7 @@ final class Run
      * `$onToolRequest` answers the built-in agent's calls of `parent_tools`: it gets a
      * `wp-codebox/parent-tool-request/v1` and returns a `parent-tool-result/v1`, of which
      * `status`, `output`, `error`, `artifacts` and `diagnostics` are used; the extension sets the
-     * other members. The function must authorise each call: the runner only checks that the tool
+     * other members. The function must authorise each call: the supervisor only checks that the tool
      * is listed. Without the function, or while no caller waits, the result of such a call is
      * `unavailable` or `timeout`.
      *
@@ -513,7 +513,7 @@ final class Run
      */
     public function detach(): void {}
 
-    /** Asks the runner to stop the run and write a recovery bundle; `wait()` still returns the result. Does nothing after the end. */
+    /** Asks the supervisor to stop the run and write a recovery bundle; `wait()` still returns the result. Does nothing after the end. */
     public function cancel(): void {}
 }
 
@@ -630,7 +630,7 @@ final class Runs
 }
 
 /**
- * Changes of files of the site and their journal. A change runs in a process of the runner that
+ * Changes of files of the site and their journal. A change runs in a process of the supervisor that
  * ends its work even if PHP dies; a change that was interrupted is finished or reversed by the
  * next call.
  */

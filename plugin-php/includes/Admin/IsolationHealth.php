@@ -17,7 +17,7 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Registers one asynchronous test: the runner starts a guest that probes its isolation, which takes a moment.
+ * Registers one asynchronous test: the supervisor starts a guest that probes its isolation, which takes a moment.
  * No page load waits for it; the browser requests it after the page has loaded, or WP-Cron runs it.
  */
 final class IsolationHealth {
@@ -114,7 +114,7 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * Converts the runner's report to a Site Health result.
+	 * Converts the supervisor's report to a Site Health result.
 	 *
 	 * @param array<string, mixed> $host `wp-codebox/doctor/v1`.
 	 * @return array<string, mixed>

@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Off until an administrator turns it on. The apply engine of the extension writes the files: all of them or
- * none. A process of the runner then requests pages of the site and rolls the change back if one got worse. If another
+ * none. A process of the supervisor then requests pages of the site and rolls the change back if one got worse. If another
  * plugin answers the filter earlier, that plugin applies the change.
  */
 final class DirectApply {

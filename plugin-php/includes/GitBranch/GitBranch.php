@@ -19,7 +19,7 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Off until an administrator names a repository. A process of the runner makes the commit; PHP starts no
+ * Off until an administrator names a repository. A process of the supervisor makes the commit; PHP starts no
  * program. No file of the site changes and nothing is pushed. If another plugin answers the filter earlier, that
  * plugin applies the change. Direct apply writes a change only if no repository is named.
  */

@@ -27,8 +27,8 @@ final class Provider {
 	 * @param string             $connector         Id of the connector that holds the key, or ''.
 	 * @param bool               $key_required      Whether the provider needs a key.
 	 * @param list<string>       $models            Allowed model ids; empty allows every model.
-	 * @param int                $context_tokens    Context window in tokens; 0: the runner's default.
-	 * @param int                $max_output_tokens Maximum tokens of one response; 0: the runner's default.
+	 * @param int                $context_tokens    Context window in tokens; 0: the supervisor's default.
+	 * @param int                $max_output_tokens Maximum tokens of one response; 0: the supervisor's default.
 	 * @param array<string, int> $prices            Prices `input`, `output`, `cached_input?` in millionths of
 	 *   a US dollar per million tokens; empty when unknown.
 	 */

@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Validates rows and throws error messages for the administrator. A row names the environment variable of a
- * key and never contains a key. The runner checks the URL again.
+ * key and never contains a key. The supervisor checks the URL again.
  */
 final class ProviderRows {
 

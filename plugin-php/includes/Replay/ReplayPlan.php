@@ -55,7 +55,7 @@ final class ReplayPlan {
 		$agent    = (array) ( $spec['agent'] ?? [] );
 		$earlier  = (string) ( $metadata['provenance']['follow_up_of']['run_id'] ?? '' );
 		if ( '' !== $earlier ) {
-			// The runner summarizes the earlier run again, so it does not matter what was redacted in the summary.
+			// The supervisor summarizes the earlier run again, so it does not matter what was redacted in the summary.
 			unset( $task['context']['follow_up']['earlier_run'] );
 		}
 		$lacking  = $this->lacking( $task, $spec, $agent, (array) ( $metadata['provenance'] ?? [] ) );
@@ -77,7 +77,7 @@ final class ReplayPlan {
 				'run_id'   => $earlier,
 				'comments' => (array) ( $input['context']['follow_up']['comments'] ?? [] ),
 			];
-			// The runner of the replay writes `follow_up` into the context again.
+			// The supervisor of the replay writes `follow_up` into the context again.
 			unset( $input['context']['follow_up'] );
 		}
 		foreach ( [ 'checks', 'commands', 'limits' ] as $field ) {

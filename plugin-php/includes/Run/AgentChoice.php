@@ -26,7 +26,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class AgentChoice {
 
-	/** Name of the built-in agent: the runner itself calls a model until the task is done. */
+	/** Name of the built-in agent: the supervisor itself calls a model until the task is done. */
 	public const BUILT_IN = 'built-in';
 
 	/** Budget fields that only the built-in agent enforces. */

@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Converts the site's component contracts and the task's `component_contracts` and `provider_plugin_paths` to components. A
  * component contract describes one plugin and how to load it. A later component replaces an earlier one with the same slug. The
- * extension and its runner check names, entry files, overlaps and mount rights.
+ * extension and its supervisor check names, entry files, overlaps and mount rights.
  */
 final class ComponentPlan {
 

@@ -16,7 +16,7 @@ use WPCodebox\Native\Exception;
 
 defined( 'ABSPATH' ) || exit;
 
-/** A run that continues a bundle shows the bundle's change, so the caller must be allowed to see that bundle. The runner checks everything else. */
+/** A run that continues a bundle shows the bundle's change, so the caller must be allowed to see that bundle. The supervisor checks everything else. */
 final class EarlierBundle {
 
 	/**

@@ -62,7 +62,7 @@ final class FanoutRunner {
 	private ?int $full    = null;
 
 	/**
-	 * Creates the runner of one fan-out.
+	 * Creates the supervisor of one fan-out.
 	 *
 	 * @param RunService                          $runs      Starts runs.
 	 * @param Fanout                              $plan      Plan of the workers.

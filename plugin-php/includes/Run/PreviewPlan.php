@@ -63,7 +63,7 @@ final class PreviewPlan {
 			]
 		);
 		// Every user and program of this host reaches a loopback address, so a preview there needs a token too. PHP creates
-		// the token and not the runner: the answer needs it for the link, and the run's journal, from which PHP reads about
+		// the token and not the supervisor: the answer needs it for the link, and the run's journal, from which PHP reads about
 		// the preview, never contains a token.
 		$preview['token'] = bin2hex( random_bytes( 32 ) );
 		return [

@@ -125,7 +125,7 @@ final class RequestBuilder {
 		}
 		$host['secrets']     = $given->secrets;
 		$host['provenance'] += $given->record;
-		// The runner calls the model of the built-in agent; every other agent calls it from the guest and
+		// The supervisor calls the model of the built-in agent; every other agent calls it from the guest and
 		// needs network access.
 		$presets                     = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
 		$host                       += $this->policy( $input, $given->for_guest() ? 'connector-scoped' : 'none', $presets );

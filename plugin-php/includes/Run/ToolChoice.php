@@ -49,7 +49,7 @@ final class ToolChoice {
 		if ( null === $policy && has_filter( 'wp_codebox_resolved_sandbox_tool_policy' ) ) {
 			/**
 			 * Supplies the tool policy of a task when neither the task nor another filter gives one. Without
-			 * it, the runner derives the policy from the names of the allowed tools.
+			 * it, the supervisor derives the policy from the names of the allowed tools.
 			 *
 			 * @param array<string, mixed> $policy Empty.
 			 * @param array<string, mixed> $input  Task input.
@@ -95,7 +95,7 @@ final class ToolChoice {
 
 	/**
 	 * Builds a tool policy from the task's tool names, for filters of this site that edit it. Without such a filter the result
-	 * is null, because the runner derives the same policy from the names.
+	 * is null, because the supervisor derives the same policy from the names.
 	 *
 	 * @param list<string>|null    $allowed Tools that the task names.
 	 * @param array<string, mixed> $input   Task input.

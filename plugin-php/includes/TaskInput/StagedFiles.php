@@ -18,7 +18,7 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A caller may stage files of the directories that the caller may mount. The sandbox only reads them. The runner
+ * A caller may stage files of the directories that the caller may mount. The sandbox only reads them. The supervisor
  * checks each source and target again when it opens the file.
  */
 final class StagedFiles {

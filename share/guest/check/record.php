@@ -3,7 +3,7 @@
  * Runs before each PHP script of a check. Makes test runners write a log, and linters a note that they read a file, into
  * the directory CODEBOX_CHECK_RECORD. `verdict.php` reads it after the check.
  *
- * An exit status of 0 does not show that a runner worked: code of a test or a bootstrap file may call exit().
+ * An exit status of 0 does not show that a supervisor worked: code of a test or a bootstrap file may call exit().
  * PHPUnit writes its log at its normal end only.
  *
  * @package WPCodebox

@@ -2,7 +2,7 @@
 /**
  * Command `wordpress.block-exercise`: serializes, parses and renders one block, and reports differences.
  * `mode` is render or serialize-parse; serialize and round-trip select a check, and all, the default, runs
- * every check and renders. The runner carries out mode=editor-insert-save.
+ * every check and renders. The supervisor carries out mode=editor-insert-save.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * The built-in agent through the plugin with the real extension, runner and guest, and a model server
+ * The built-in agent through the plugin with the real extension, supervisor and guest, and a model server
  * that answers from scripts.
  */
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Cases that need the real extension, runner and kernel.
+ * Cases that need the real extension, supervisor and kernel.
  */
 
 declare(strict_types=1);

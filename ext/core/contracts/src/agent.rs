@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
-    /// A well-known program, started as its preset file describes. The runner replaces this
+    /// A well-known program, started as its preset file describes. The supervisor replaces this
     /// variant by an [`AgentCommand`] before it makes any other decision about the run.
     Preset(PresetAgent),
     /// The built-in agent loop: model requests are sent from outside the guest, tools run
@@ -60,7 +60,7 @@ pub struct AgentCommand {
     /// Additional environment variables; names match `[A-Z_][A-Z0-9_]*`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Name of the preset from which the runner made this command; only recorded in the bundle.
+    /// Name of the preset from which the supervisor made this command; only recorded in the bundle.
     /// Absent: the caller gave the command itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
@@ -273,7 +273,7 @@ pub enum ToolScope {
 }
 
 /// Tools that the parent process, which started the run, serves to the agent; a part of
-/// `wp-codebox/parent-tool-bridge/v1`. The runner never sends the parent process a request for a
+/// `wp-codebox/parent-tool-bridge/v1`. The supervisor never sends the parent process a request for a
 /// tool that is not in this list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -28,7 +28,7 @@ pub struct AgentPreset {
     pub license: String,
     /// URL of the agent's documentation.
     pub homepage: String,
-    /// Command line that installs the program into `{directory}`, where the runner looks for the
+    /// Command line that installs the program into `{directory}`, where the supervisor looks for the
     /// program.
     pub install: String,
     /// Model APIs that the agent supports; the run's model must use one of them.
@@ -51,7 +51,7 @@ pub struct AgentPreset {
     /// Exit codes of the program that mean success.
     #[serde(default = "AgentPreset::default_success")]
     pub success_codes: Vec<i32>,
-    /// How the runner extracts the agent's final message from the output of the program.
+    /// How the supervisor extracts the agent's final message from the output of the program.
     pub result: PresetResult,
     /// Display rules for JSON lines on standard output; the first rule that matches applies. A
     /// line without a matching rule is shown unchanged.
@@ -95,7 +95,7 @@ pub enum GoalDelivery {
     Stdin,
 }
 
-/// How the runner extracts the agent's final message from the output of the program.
+/// How the supervisor extracts the agent's final message from the output of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PresetResult {

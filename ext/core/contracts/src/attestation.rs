@@ -1,7 +1,7 @@
 //! The run attestation: the isolation that probes observed in the guests of one run, and the policy
 //! and limits of that run.
 //!
-//! The runner writes the attestation to `files/runtime-evidence/run-attestation.json` in the
+//! The supervisor writes the attestation to `files/runtime-evidence/run-attestation.json` in the
 //! bundle, and the bundle's signature covers that file. The probes inside the guests provide
 //! `guests`, `level`, `kernel` and `landlock_abi`. `minimum_isolation`, `isolation_floors` and
 //! `network` are copied from the policy; `limits` are the resource limits of the run.
@@ -43,7 +43,7 @@ pub struct RunAttestation {
     pub network: AttestedNetwork,
     /// Resource limits of the run.
     pub limits: Limits,
-    /// Command line with which the runner started the launcher (the program that builds a guest),
+    /// Command line with which the supervisor started the launcher (the program that builds a guest),
     /// one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }

@@ -69,7 +69,7 @@ codes! {
     MountDenied = "wp_codebox_mount_denied", Denied, 403, 126;
     /// A mount source contains a FIFO, socket or device.
     MountSpecialFile = "wp_codebox_mount_special_file", InvalidInput, 400, 1;
-    /// The runner cannot read a mount source.
+    /// The supervisor cannot read a mount source.
     MountUnreadable = "wp_codebox_mount_unreadable", InvalidInput, 400, 1;
     /// A mount source has more entries or bytes than allowed.
     MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
@@ -338,7 +338,7 @@ codes! {
     /// The state directory is inside WordPress, has a wrong owner or permissions that are too open,
     /// or cannot be read or written.
     StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
-    /// The runner could not be started or exited early.
+    /// The supervisor could not be started or exited early.
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
     /// No WordPress core is available: it is not installed, or it cannot be downloaded or stored.
     WordpressUnavailable = "wp_codebox_wordpress_unavailable", Unavailable, 503, 125;
@@ -570,7 +570,7 @@ codes! {
     BrowserRuntimeComponentUnresolved = "wp_codebox_browser_runtime_component_unresolved", InvalidInput, 422, 1;
     /// A step of a blueprint is not supported in a browser.
     BrowserStepUnsupported = "wp_codebox_browser_step_unsupported", Unavailable, 422, 1;
-    /// A path for the runner of a browser session does not name a separate file below `/wordpress`
+    /// A path for the supervisor of a browser session does not name a separate file below `/wordpress`
     /// or `/tmp` of the sandbox.
     BrowserRunnerPathInvalid = "wp_codebox_browser_runner_path_invalid", InvalidInput, 400, 1;
     /// The archive of the site for a screenshot is invalid.
@@ -625,7 +625,7 @@ codes! {
     FuzzCaseInvalid = "wp_codebox_fuzz_case_invalid", InvalidInput, 400, 1;
     /// No command of a sandbox can call the target of a fuzz suite's case.
     FuzzStepUnsupported = "wp_codebox_fuzz_step_unsupported", Unavailable, 422, 1;
-    /// The fuzz suite asks for a runner mode or for coverage that this site does not have.
+    /// The fuzz suite asks for a supervisor mode or for coverage that this site does not have.
     FuzzSuiteRunnerModeUnavailable = "wp_codebox_fuzz_suite_runner_mode_unavailable", Unavailable, 422, 1;
     /// A host delegation (a task that the site passes to one of its plugins) has neither goal nor
     /// task.

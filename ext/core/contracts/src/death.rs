@@ -1,4 +1,4 @@
-//! Why a guest ended although the runner did not end it.
+//! Why a guest ended although the supervisor did not end it.
 
 use crate::ErrorBody;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub enum GuestProcess {
     Launcher,
     /// The process that starts launchers for guests with their own kernel uid.
     Spawner,
-    /// The runner saw none of these processes end.
+    /// The supervisor saw none of these processes end.
     #[default]
     Unknown,
 }

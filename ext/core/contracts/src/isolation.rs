@@ -17,7 +17,7 @@ string_enum! {
 }
 
 impl IsolationLevel {
-    /// Returns the enforcement that the runner requests on an axis for a guest of this level.
+    /// Returns the enforcement that the supervisor requests on an axis for a guest of this level.
     #[must_use]
     pub const fn requested(self, axis: IsolationAxis) -> Enforcement {
         match (self, axis) {
@@ -35,7 +35,7 @@ impl IsolationLevel {
         use IsolationAxis as Axis;
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            // Both levels must also work on hosts without cgroups: there, the runner can only poll
+            // Both levels must also work on hosts without cgroups: there, the supervisor can only poll
             // the memory and CPU time of all processes together. Both must also work without root
             // and without a subordinate id range: one of these is needed to give a guest its own
             // kernel uid. Before Linux 6.6 only root can limit the size of a guest's files.
@@ -78,7 +78,7 @@ string_enum! {
     pub enum Enforcement {
         /// The isolation axis is not enforced at all.
         NotEnforced = "not-enforced",
-        /// Enforced by the runner's polling, or by the kernel for each process but not for all of
+        /// Enforced by the supervisor's polling, or by the kernel for each process but not for all of
         /// the guest's processes together.
         BestEffort = "best-effort",
         /// Enforced by the kernel, as observed inside the guest.

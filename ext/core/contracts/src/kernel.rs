@@ -34,7 +34,7 @@ pub const KERNEL_MECHANISMS: &[KernelMechanism] = &[
     KernelMechanism {
         name: "user xattrs on a tmpfs",
         since: TMPFS_USER_XATTRS,
-        below: "changed files lie on disk: as root in a file system of the size of the disk limit on a loop device, otherwise in the state directory, where the runner polls their size: disk is best-effort, and so is identity, because only root can give files on disk another owner",
+        below: "changed files lie on disk: as root in a file system of the size of the disk limit on a loop device, otherwise in the state directory, where the supervisor polls their size: disk is best-effort, and so is identity, because only root can give files on disk another owner",
     },
     KernelMechanism {
         name: "Landlock restriction of ioctl on devices (ABI 5)",

@@ -75,7 +75,7 @@ pub const CPU_MILLI: (u64, u64) = (50, 1_024_000);
 pub struct FixedLimits {
     /// Open files of a program (RLIMIT_NOFILE). Distributions start programs with this soft
     /// limit, so common software works within it. The kernel compares the number of a uid's
-    /// file descriptors in flight over unix sockets with the sender's limit, so the runner's
+    /// file descriptors in flight over unix sockets with the sender's limit, so the supervisor's
     /// limit must be well above this one.
     pub open_files: u64,
     /// Maximum queued signals and POSIX timers of a guest; counted per user namespace since Linux

@@ -80,7 +80,7 @@ crate::checked_text!(GuestPath, InvalidGuestPath);
 pub enum MountAccess {
     /// The guest may only read the mount.
     Readonly,
-    /// Writable inside the guest; the runner never writes to the host directory.
+    /// Writable inside the guest; the supervisor never writes to the host directory.
     #[default]
     Readwrite,
 }

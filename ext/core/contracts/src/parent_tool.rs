@@ -1,7 +1,7 @@
 //! Calls of tools that the parent process serves, and their results.
 //!
-//! The runner sends each call to the parent process, which checks the permission for every call.
-//! The runner accepts a result only if its `status` is a known value.
+//! The supervisor sends each call to the parent process, which checks the permission for every call.
+//! The supervisor accepts a result only if its `status` is a known value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

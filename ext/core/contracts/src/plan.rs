@@ -1,7 +1,7 @@
-//! The launch plan (how to build a guest), and the messages between the runner, the launcher and
+//! The launch plan (how to build a guest), and the messages between the supervisor, the launcher and
 //! pid 1 of the guest.
 //!
-//! The runner starts the launcher with three file descriptors (see [`LauncherFd`]). The plan is
+//! The supervisor starts the launcher with three file descriptors (see [`LauncherFd`]). The plan is
 //! one JSON document. The channel is a SEQPACKET socket: one JSON message per packet, file
 //! descriptors as SCM_RIGHTS. Messages from the guest's side are untrusted once the guest has
 //! run untrusted code.
@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 pub enum LauncherFd {
     /// Descriptor from which the launcher reads the launch plan, to end of file.
     Plan = 3,
-    /// SEQPACKET socket for messages between runner and launcher.
+    /// SEQPACKET socket for messages between supervisor and launcher.
     Channel = 4,
-    /// Stream socket to the runner: end of file means that the runner has exited. At level `full` a
-    /// byte from the runner asks the launcher to count the guest's open directories; a byte in the
+    /// Stream socket to the supervisor: end of file means that the supervisor has exited. At level `full` a
+    /// byte from the supervisor asks the launcher to count the guest's open directories; a byte in the
     /// other direction says that there are too many. A spawner gets a pipe instead.
     Lifetime = 5,
 }
 
-/// A host path and the inode that the runner found there when it checked the path.
+/// A host path and the inode that the supervisor found there when it checked the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSource {
     /// Absolute, canonical path; opening it fails if a component is a symbolic link.
@@ -80,15 +80,15 @@ pub enum CallSet {
     Browser,
 }
 
-/// Whether a guest shares the runner's kernel uid or has one of its own.
+/// Whether a guest shares the supervisor's kernel uid or has one of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanIdentity {
-    /// The guest shares the runner's kernel uid.
+    /// The guest shares the supervisor's kernel uid.
     #[default]
     Shared,
-    /// The guest has its own kernel uid: a spawner started the launcher, and the runner may
-    /// read the guest's files only through a mount that the spawner mapped to the runner's uid.
+    /// The guest has its own kernel uid: a spawner started the launcher, and the supervisor may
+    /// read the guest's files only through a mount that the spawner mapped to the supervisor's uid.
     Own,
 }
 
@@ -168,7 +168,7 @@ pub enum LaunchMount {
         /// Path of the overlay in the guest.
         target: GuestPath,
         /// When set, the launcher sends the upper directory's file descriptor as
-        /// `GuestReply::Layer` with this index, so that the runner can read what the guest wrote.
+        /// `GuestReply::Layer` with this index, so that the supervisor can read what the guest wrote.
         capture: Option<u32>,
     },
     /// Host directories merged into one that is read-only, nosuid and nodev: an overlay without
@@ -200,11 +200,11 @@ pub struct PlanScratch {
 pub enum ScratchSize {
     /// The size in bytes of their file system, which all guests of the run share.
     Limited(u64),
-    /// Nothing: the runner polls the size.
+    /// Nothing: the supervisor polls the size.
     Unlimited,
 }
 
-/// Version of the plan format; launcher and runner must have the same version.
+/// Version of the plan format; launcher and supervisor must have the same version.
 pub const PLAN_VERSION: u32 = 10;
 
 /// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
@@ -221,7 +221,7 @@ pub struct LaunchPlan {
     /// uid and gid of programs as seen inside the guest; on the host, these programs have the uid
     /// and gid of the launcher.
     pub guest_id: u32,
-    /// Whether the guest shares the runner's kernel uid or has one of its own.
+    /// Whether the guest shares the supervisor's kernel uid or has one of its own.
     #[serde(default)]
     pub identity: PlanIdentity,
     /// Host name of the guest (UTS namespace).
@@ -245,7 +245,7 @@ pub struct LaunchPlan {
     /// Listening sockets for the egress bridge; absent: the guest has no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressSockets>,
-    /// Port on the guest's 127.0.0.1 on which the runner receives mail; absent: no mail port.
+    /// Port on the guest's 127.0.0.1 on which the supervisor receives mail; absent: no mail port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail: Option<u16>,
 }
@@ -284,13 +284,13 @@ pub enum ExecTerminal {
     /// Pipes, sockets or files.
     #[default]
     None,
-    /// All three streams are the slave side of one of the runner's pseudo-terminals. The guest
+    /// All three streams are the slave side of one of the supervisor's pseudo-terminals. The guest
     /// can reach this terminal only through these file descriptors and `/dev/tty`, and it can
     /// open no other terminal.
     Controlling,
 }
 
-/// Messages from runner to guest.
+/// Messages from supervisor to guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuestRequest {
@@ -311,7 +311,7 @@ pub enum GuestRequest {
     },
     /// Connects to a port of the guest's own 127.0.0.1.
     Connect {
-        /// Number that the runner chooses; the reply repeats it.
+        /// Number that the supervisor chooses; the reply repeats it.
         ticket: u64,
         /// Port on the guest's 127.0.0.1.
         port: u16,
@@ -338,8 +338,8 @@ pub struct ExecExit {
     pub max_rss_bytes: u64,
 }
 
-/// Kernel objects of a guest that the launcher counts for the runner, which cannot look at the
-/// processes of a guest with another uid. The runner asks with a packet of 8 bytes, the number of
+/// Kernel objects of a guest that the launcher counts for the supervisor, which cannot look at the
+/// processes of a guest with another uid. The supervisor asks with a packet of 8 bytes, the number of
 /// memory areas up to which the launcher counts them; the answer is a packet of [`Self::SIZE`] bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GuestObjects {
@@ -381,7 +381,7 @@ impl GuestObjects {
     }
 }
 
-/// Messages from launcher or guest to runner.
+/// Messages from launcher or guest to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuestReply {
@@ -406,7 +406,7 @@ pub enum GuestReply {
     Egress,
     /// The listening socket of [`LaunchPlan::mail`]; the packet carries it.
     Mail,
-    /// Isolation is in force and was probed; the runner may send executions.
+    /// Isolation is in force and was probed; the supervisor may send executions.
     Ready {
         /// Isolation that the probes observed.
         report: IsolationReport,

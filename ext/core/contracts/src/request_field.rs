@@ -145,7 +145,8 @@ request_fields! {
         [browser] OfService, "executed in guests";
     }
     TaskInput {
-        [schema, version, texts, target, allowed_tools, expected_artifacts, structured_artifacts] Data, "texts for the agent";
+        [texts] Data, "the goal, a text for the agent";
+        [schema, version, target, allowed_tools, expected_artifacts, structured_artifacts] Data, "texts for the agent";
         [tool_bridge, parent_tool_bridge, sandbox_tool_policy, policy, context] Data, "texts for the agent";
         [staged_files] Rows("StagedFile"), "";
     }

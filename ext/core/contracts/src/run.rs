@@ -16,7 +16,7 @@ pub const DEFAULT_MAX_RUNS: u32 = 8;
 /// Host paths and host settings of a run. They never enter a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPaths {
-    /// Directory in which the runner keeps runs, bundles, templates and keys.
+    /// Directory in which the supervisor keeps runs, bundles, templates and keys.
     pub state_dir: String,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: String,
@@ -41,7 +41,7 @@ pub struct RunPaths {
     /// directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_roots: Option<Vec<String>>,
-    /// Parent cgroup of the runs' cgroups. Absent: the runner's own cgroup.
+    /// Parent cgroup of the runs' cgroups. Absent: the supervisor's own cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Whether guests get a kernel uid of their own, or the kernel uid of the state directory's
@@ -55,7 +55,7 @@ pub struct RunPaths {
     /// presets are installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_dir: Option<String>,
-    /// Path of the browser program. Absent: the runner searches the system's standard paths.
+    /// Path of the browser program. Absent: the supervisor searches the system's standard paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
 }
@@ -95,7 +95,7 @@ impl std::fmt::Debug for SecretBinding {
     }
 }
 
-/// Process wrapper: a sandbox program, e.g. bubblewrap, in which the runner starts the launcher.
+/// Process wrapper: a sandbox program, e.g. bubblewrap, in which the supervisor starts the launcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OuterSandbox {
@@ -114,7 +114,7 @@ pub struct OuterSandbox {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OuterSandboxKind {
-    /// No wrapper: the runner starts the launcher directly.
+    /// No wrapper: the supervisor starts the launcher directly.
     #[default]
     None,
     /// bubblewrap.
@@ -134,7 +134,7 @@ pub enum OuterSandboxNeed {
     Preferred,
 }
 
-/// Command line with which the runner started a launcher, with its process wrapper if there is
+/// Command line with which the supervisor started a launcher, with its process wrapper if there is
 /// one. Contains guest paths only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -161,7 +161,7 @@ pub struct Cost {
     /// Wall clock in milliseconds from the start of the caller's call until the bundle is
     /// written and all other files of the run are removed.
     pub wall_ms: u64,
-    /// CPU time of guests, launcher and runner, in milliseconds.
+    /// CPU time of guests, launcher and supervisor, in milliseconds.
     pub cpu_ms: u64,
     /// Largest resident memory of all guest processes together in repeated measurements, in bytes.
     pub peak_memory_bytes: u64,
@@ -369,7 +369,7 @@ pub struct RunResult {
     pub checks: Vec<CheckReport>,
     /// Results of the probes that checked the isolation of the work guest (where the agent runs).
     pub isolation: IsolationReport,
-    /// Command lines with which the runner started the launchers, one row per guest.
+    /// Command lines with which the supervisor started the launchers, one row per guest.
     #[serde(
         rename = "sandboxAudits",
         default,

@@ -1,4 +1,4 @@
-//! The request to a runner, into which every caller's task is converted.
+//! The request to a supervisor, into which every caller's task is converted.
 
 use crate::{
     Activation, Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, FollowUp, Hold,
@@ -9,12 +9,12 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A complete request to the runner.
+/// A complete request to the supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// Schema id, `wp-codebox/run-request/v1`.
     pub schema: String,
-    /// Run id, chosen by the caller, so that the run can be found even if the runner dies at
+    /// Run id, chosen by the caller, so that the run can be found even if the supervisor dies at
     /// once.
     pub run_id: RunId,
     /// Id of the requesting site, which has its own partition of the state directory.
@@ -101,7 +101,7 @@ pub struct RunRequest {
     /// Where the run runs; absent: on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<RunPlacement>,
-    /// Values that must not reach a log or bundle; the runner keeps them in memory only.
+    /// Values that must not reach a log or bundle; the supervisor keeps them in memory only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
     /// Free-form data for the bundle's provenance, e.g. the requesting user. No secrets, no

@@ -134,7 +134,7 @@ pub const RUNTIME_COMMAND_RESULT: &str = "wp-codebox/runtime-command-result/v1";
 pub const AGENT_STEP_RESULT: &str = "wp-codebox/agent-step-result/v1";
 /// Result of `command-agent-run`.
 pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
-/// Request for a run, which a caller sends to the runner.
+/// Request for a run, which a caller sends to the supervisor.
 pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
 /// Result of a run, for its caller.
 pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";

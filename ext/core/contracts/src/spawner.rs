@@ -3,7 +3,7 @@
 //! Everything that runs as one uid shares the kernel's per-uid limits (epoll watches, inotify
 //! instances, file descriptors in flight). A spawner started by root takes a free uid of the
 //! operator's range, prepares idmapped mounts of the directories that guests will see, drops
-//! root, and then serves one runner over a SEQPACKET channel with one JSON message per packet.
+//! root, and then serves one supervisor over a SEQPACKET channel with one JSON message per packet.
 //! A spawner started by an ordinary user takes one of the user's subordinate ids; the
 //! directories for guests are then copied to a tmpfs of the spawner, or mounted without id mapping.
 //! The command line is `wp-codebox-launch spawner`, with the file descriptors of
@@ -187,7 +187,7 @@ pub enum SpawnerScratch {
     FileSystem(u64),
 }
 
-/// Messages from runner to spawner.
+/// Messages from supervisor to spawner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerRequest {
@@ -210,7 +210,7 @@ pub enum SpawnerRequest {
     },
     /// Makes a host directory visible below `place`; owners and modes of its files stay unchanged.
     /// Only an unprivileged spawner accepts this request; it can open the same directories as its
-    /// runner.
+    /// supervisor.
     Show {
         /// Name below `place`; letters, digits and hyphens.
         name: String,
@@ -218,12 +218,12 @@ pub enum SpawnerRequest {
         path: String,
     },
     /// Maps the files of a guest's scratch tmpfs to the ids of the state directory's owner. The
-    /// packet carries a detached mount of the scratch. The runner keeps a descriptor of the same
+    /// packet carries a detached mount of the scratch. The supervisor keeps a descriptor of the same
     /// mount and reads the files through it.
     Expose,
 }
 
-/// Messages from spawner to runner.
+/// Messages from spawner to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerReply {

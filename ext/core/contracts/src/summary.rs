@@ -112,7 +112,7 @@ pub struct SummaryArgs {
     /// Error code of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
-    /// Error message of the run, redacted; in English like every error of the runner.
+    /// Error message of the run, redacted; in English like every error of the supervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether the supervisor died after it had written the bundle.

@@ -1,4 +1,4 @@
-//! Steps of a recipe as the runner receives them: guest paths instead of host paths, commands
+//! Steps of a recipe as the supervisor receives them: guest paths instead of host paths, commands
 //! already validated, and without references to the recipe file.
 
 use crate::{CommandCall, StagedFile};
@@ -96,7 +96,7 @@ pub struct Workflow {
     pub php_ini: Vec<String>,
 }
 
-/// A file that the runner writes for the guest, with its content.
+/// A file that the supervisor writes for the guest, with its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFile {
     /// Path in the guest.
@@ -105,7 +105,7 @@ pub struct WrittenFile {
     pub content: String,
 }
 
-/// A directory that the runner generates in the run's scratch directory and mounts from there.
+/// A directory that the supervisor generates in the run's scratch directory and mounts from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedDirectory {
     /// Target of the mount, or slug of the component, that uses the directory. The `source` of

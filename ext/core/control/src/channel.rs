@@ -35,10 +35,10 @@ pub enum ChannelError {
     RequestTooLarge {
         /// Length of the serialized request in bytes, including the newline.
         bytes: usize,
-        /// Maximum length of a line that the runner accepts, in bytes.
+        /// Maximum length of a line that the supervisor accepts, in bytes.
         longest: usize,
     },
-    /// The runner sent a frame that exceeds the line length limit.
+    /// The supervisor sent a frame that exceeds the line length limit.
     #[error(
         "the runner sent a frame longer than {longest} bytes; install the PHP extension and wp-codebox from the same release"
     )]
@@ -47,7 +47,7 @@ pub enum ChannelError {
         /// Maximum length of a line that the caller accepts, in bytes.
         longest: usize,
     },
-    /// The runner sent a line that cannot be parsed as a frame.
+    /// The supervisor sent a line that cannot be parsed as a frame.
     #[error(
         "the runner sent a line that is not a frame ({reason}); install the PHP extension and wp-codebox from the same release"
     )]
@@ -82,7 +82,7 @@ pub enum Received {
     Line(Vec<u8>),
     /// No complete line is available yet.
     Nothing,
-    /// The runner closed the socket; no further line will arrive.
+    /// The supervisor closed the socket; no further line will arrive.
     End,
 }
 
@@ -120,7 +120,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Creates a connected socket pair for frames: the caller's end and the runner's end. Both are
+    /// Creates a connected socket pair for frames: the caller's end and the supervisor's end. Both are
     /// close-on-exec.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Channel {
     }
 
     /// Sends a frame; calls `idle` each time the socket buffer has been full for 50 ms. Returns
-    /// success also if the runner has closed its end, because the runner's last frames may still
+    /// success also if the supervisor has closed its end, because the supervisor's last frames may still
     /// be in the receive buffer.
     ///
     /// # Errors
@@ -340,7 +340,7 @@ impl Channel {
     }
 
     /// Closes this process's descriptor. In the process that opened the channel, also shuts the
-    /// socket down: the runner then reads end of file and knows that its caller is gone.
+    /// socket down: the supervisor then reads end of file and knows that its caller is gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;

@@ -1,4 +1,4 @@
-//! Reads and writes frames of the runner protocol on a stream socket: one JSON document per line.
+//! Reads and writes frames of the supervisor protocol on a stream socket: one JSON document per line.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;

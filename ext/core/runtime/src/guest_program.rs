@@ -498,7 +498,7 @@ mod tests {
         let unnamed: Vec<_> = there.difference(&named).map(String::as_str).collect();
         let missing: Vec<_> = named.difference(&there).collect();
         assert_eq!(missing, Vec::<&String>::new());
-        // No registry command names these two programs: the runner starts them itself.
+        // No registry command names these two programs: the supervisor starts them itself.
         assert_eq!(unnamed, ["browser-state.php", "observe.php"]);
     }
 

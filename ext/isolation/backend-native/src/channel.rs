@@ -1,4 +1,4 @@
-//! The runner's end of the SEQPACKET socket to a launcher: JSON messages, with file descriptors
+//! The supervisor's end of the SEQPACKET socket to a launcher: JSON messages, with file descriptors
 //! attached (SCM_RIGHTS).
 //!
 //! Received packets are untrusted: their size is limited, a truncated or malformed one yields an
@@ -97,7 +97,7 @@ impl WeakSender {
     }
 }
 
-/// The runner's end of the socket to a launcher.
+/// The supervisor's end of the socket to a launcher.
 #[derive(Debug)]
 pub(crate) struct Channel {
     sender: Sender,
@@ -155,7 +155,7 @@ impl Sender {
 }
 
 impl Channel {
-    /// Creates a socket pair: the runner's end, and the launcher's end as a plain descriptor.
+    /// Creates a socket pair: the supervisor's end, and the launcher's end as a plain descriptor.
     pub(crate) fn pair() -> Result<(Self, OwnedFd), Errno> {
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,

@@ -1,5 +1,5 @@
 //! Finds which process of a guest ended first, and with which exit code or signal, when the guest
-//! ended without being killed by the runner.
+//! ended without being killed by the supervisor.
 //!
 //! If the launcher has reported the end of the guest's first process, that process ended first,
 //! because the launcher lived longer. Without a report, the spawner (the process that may start

@@ -26,7 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 /// still in the pipes after a program's exit.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The runner's ends of the pipes to one running program.
+/// The supervisor's ends of the pipes to one running program.
 struct Streams<'a> {
     stdin: Option<(OwnedFd, &'a [u8])>,
     stdout: Option<OwnedFd>,

@@ -108,7 +108,7 @@ pub enum ExecError {
         /// Errno of the failed step.
         errno: i32,
     },
-    /// The runner could not create the program's pipes, for example for lack of descriptors.
+    /// The supervisor could not create the program's pipes, for example for lack of descriptors.
     #[error(
         "the runner could not create the pipes of a program: {source}; check its limit on open files"
     )]

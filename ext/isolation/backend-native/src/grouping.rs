@@ -3,7 +3,7 @@
 //! The launcher joins the cgroup before it gets its plan. Once the guest is ready, and before the
 //! caller's first program starts, this module checks the membership in `/proc`. A process wrapper
 //! around the launcher may have forked before it was moved; its descendants are then moved one by
-//! one. Nothing in the guest forks before the runner requests it.
+//! one. Nothing in the guest forks before the supervisor requests it.
 
 use crate::cgroup::{Cgroup, Evidence, Meter, RunCgroup};
 use crate::processes::tree;
@@ -19,7 +19,7 @@ pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
 }
 
 /// Checks that the guest is in its cgroup, writes the result into the isolation report and returns
-/// a meter of the cgroup. Without a cgroup, or for a guest outside it, returns `None`: the runner
+/// a meter of the cgroup. Without a cgroup, or for a guest outside it, returns `None`: the supervisor
 /// then polls `/proc`, and the report gives the reason.
 pub(crate) fn confirm(
     cgroup: &Cgroup,

@@ -179,13 +179,13 @@ impl Guest {
         std::mem::take(&mut self.layers)
     }
 
-    /// Returns the sockets on which the egress bridge (the runner's proxy to the network) accepts
+    /// Returns the sockets on which the egress bridge (the supervisor's proxy to the network) accepts
     /// this guest's connections; `None` after the first call.
     pub fn take_egress(&mut self) -> Option<EgressListeners> {
         self.egress.take()
     }
 
-    /// Returns the socket on which the runner accepts the guest's mail; `None` after the first
+    /// Returns the socket on which the supervisor accepts the guest's mail; `None` after the first
     /// call.
     pub fn take_mail(&mut self) -> Option<OwnedFd> {
         self.mail.take()

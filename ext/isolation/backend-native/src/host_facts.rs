@@ -41,15 +41,15 @@ pub struct HostFacts {
     pub sysctls: BTreeMap<String, String>,
     /// `Seccomp` field of `/proc/self/status`; 2 when a seccomp filter is active already.
     pub seccomp: String,
-    /// AppArmor label of the runner's process; empty when there is none.
+    /// AppArmor label of the supervisor's process; empty when there is none.
     pub apparmor: String,
-    /// User namespace of the runner's process as the kernel names it, for example
+    /// User namespace of the supervisor's process as the kernel names it, for example
     /// `user:[4026531837]`.
     pub user_namespace: String,
     /// Paths below `/proc` over which something else is mounted; this can prevent mounting a new
     /// `/proc`.
     pub covered_proc: Vec<String>,
-    /// Whether the runner runs in a container, as a systemd service, or neither.
+    /// Whether the supervisor runs in a container, as a systemd service, or neither.
     pub surroundings: Surroundings,
     /// Cgroup hierarchies mounted on this host, in the order of the mounts.
     pub cgroups: Vec<CgroupHierarchy>,

@@ -21,10 +21,10 @@ pub enum LaunchError {
         /// Error of starting the launcher.
         source: std::io::Error,
     },
-    /// A system call of the runner failed while it prepared the guest.
+    /// A system call of the supervisor failed while it prepared the guest.
     #[error("the runner could not prepare the sandbox: its step `{step}` failed: {source}")]
     Host {
-        /// What the runner did when the system call failed, in one word, for example `pipe` or
+        /// What the supervisor did when the system call failed, in one word, for example `pipe` or
         /// `cgroup`.
         step: &'static str,
         /// Error of the system call.

@@ -1,4 +1,4 @@
-//! Handle of a launcher process, which is a child of the runner or of a spawner.
+//! Handle of a launcher process, which is a child of the supervisor or of a spawner.
 
 use crate::cgroup::Cgroup;
 use crate::process_sandbox::WrappedCommand;
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// A started launcher that has not been waited for.
 #[derive(Debug)]
 pub(crate) enum LauncherProcess {
-    /// The runner itself started the launcher.
+    /// The supervisor itself started the launcher.
     Child(ChildProcess),
     /// A spawner (a process with rights over the guest's uid) started the launcher.
     Spawned {

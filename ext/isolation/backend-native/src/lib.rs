@@ -1,4 +1,4 @@
-//! Native backend: everything that a runner needs to run WordPress in a guest, a sandbox that the
+//! Native backend: everything that a supervisor needs to run WordPress in a guest, a sandbox that the
 //! launcher program builds from kernel mechanisms.
 //!
 //! Order of use: [`PhpLayout::discover`] → [`ensure_template`] → [`build_plan`] (pure) →

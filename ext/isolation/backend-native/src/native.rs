@@ -53,7 +53,7 @@ pub struct NativeBackend {
     pub cancellation: Arc<Cancellation>,
     /// Cgroup of all guests of the run, or the reason why there is none.
     pub cgroup: Arc<Cgroup>,
-    /// Kernel uid and gid of the guests. At level `reduced` they are the runner's own.
+    /// Kernel uid and gid of the guests. At level `reduced` they are the supervisor's own.
     pub identity: GuestIdentity,
     /// Where the writable files of guests at level `full` lie.
     pub scratch: ScratchStorage,

@@ -3,7 +3,7 @@
 //! Usually the launcher mounts a tmpfs for them. The upper directories of overlays need user
 //! xattrs, which a tmpfs stores since Linux 6.6. On older kernels the files of a guest lie in a
 //! directory: on a file system that the spawner made for the run, whose size is the disk limit, or
-//! else below the run's own directory, where the runner can only poll their size.
+//! else below the run's own directory, where the supervisor can only poll their size.
 
 use crate::host_facts::HostFacts;
 use crate::spawner::{GuestIdentity, SpawnerStorage};

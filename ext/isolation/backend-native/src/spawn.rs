@@ -1,8 +1,8 @@
 //! Starts the launcher with the environment of its command, which is empty, and only the descriptors
 //! that it needs.
 //!
-//! Uses `posix_spawn` with explicit duplications, because the runner has threads and no code may
-//! run between fork and exec. Every other descriptor of the runner is close-on-exec, and the
+//! Uses `posix_spawn` with explicit duplications, because the supervisor has threads and no code may
+//! run between fork and exec. Every other descriptor of the supervisor is close-on-exec, and the
 //! launcher also closes unexpected descriptors itself.
 
 use crate::channel::timespec;
@@ -176,7 +176,7 @@ fn posix_spawn(
                     | libc::POSIX_SPAWN_SETSIGDEF
                     | libc::POSIX_SPAWN_SETPGROUP;
                 // Put the child into a process group of its own: Ctrl-C in the terminal then
-                // signals the runner only, and the runner ends the guest.
+                // signals the supervisor only, and the supervisor ends the guest.
                 check(libc::posix_spawnattr_setflags(
                     attributes.as_mut_ptr(),
                     libc::c_short::try_from(flags).unwrap_or_default(),

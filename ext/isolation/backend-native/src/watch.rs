@@ -38,7 +38,7 @@ const UNCOUNTED_SHARE: u64 = 4;
 /// Number of free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
 
-/// Why the runner killed a guest.
+/// Why the supervisor killed a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KillCause {
@@ -72,7 +72,7 @@ pub struct Usage {
     pub disk_full: bool,
 }
 
-/// State of one guest that several threads of the runner share.
+/// State of one guest that several threads of the supervisor share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) pid: i32,
@@ -348,7 +348,7 @@ pub(crate) enum Measured {
 
 /// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
 /// becomes readable when the process that started the launcher ends. The guest is then killed:
-/// without that process the runner could not read the guest's files. `own_network`: whether the
+/// without that process the supervisor could not read the guest's files. `own_network`: whether the
 /// guest has a network namespace of its own.
 pub(crate) fn start(
     shared: Arc<Shared>,

@@ -1,5 +1,5 @@
 //! Socket (SEQPACKET) over which the launcher, the guest's pid 1 and the spawner exchange messages
-//! with the runner: JSON, with file descriptors attached (SCM_RIGHTS).
+//! with the supervisor: JSON, with file descriptors attached (SCM_RIGHTS).
 
 use crate::error::{At, Failure, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Maximum size of a packet in bytes; the runner uses the same limit.
+/// Maximum size of a packet in bytes; the supervisor uses the same limit.
 const PACKET: usize = 256 * 1024;
 /// Maximum number of file descriptors attached to one packet, in either direction.
 const DESCRIPTORS: usize = 8;
@@ -66,11 +66,11 @@ pub(crate) enum Incoming<T> {
     /// The kernel could not deliver the packet now, e.g. for lack of memory (see
     /// [`is_in_flight_limit`]). The packet stays in the socket.
     Nothing,
-    /// The runner closed its end.
+    /// The supervisor closed its end.
     Closed,
 }
 
-/// This process's end of the socket to the runner.
+/// This process's end of the socket to the supervisor.
 pub(crate) struct Channel {
     socket: OwnedFd,
 }
@@ -81,7 +81,7 @@ impl Channel {
     }
 
     /// Sends a message. Waits while the socket buffer is full or the kernel has no memory, because
-    /// a short ENOMEM on the host must not end the guest. Fails when the runner's end is closed.
+    /// a short ENOMEM on the host must not end the guest. Fails when the supervisor's end is closed.
     pub(crate) fn send(&self, reply: &impl Serialize) -> Result<(), Failure> {
         loop {
             match self.send_with(reply, &[]) {
@@ -92,7 +92,7 @@ impl Channel {
         }
     }
 
-    /// Waits for [`RETRY_PAUSE`], or until the runner's end is closed, and returns whether it is
+    /// Waits for [`RETRY_PAUSE`], or until the supervisor's end is closed, and returns whether it is
     /// closed. `poll` reports POLLHUP even with an empty set of events.
     fn is_closed_after_pause(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
@@ -108,7 +108,7 @@ impl Channel {
         self.send_once(reply, descriptors, SendFlags::NOSIGNAL)
     }
 
-    /// Sends a message only if the socket buffer has room now, so a runner that does not read
+    /// Sends a message only if the socket buffer has room now, so a supervisor that does not read
     /// cannot block this process.
     pub(crate) fn send_now(&self, reply: &impl Serialize) -> Result<(), Failure> {
         self.send_once(reply, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
@@ -141,7 +141,7 @@ impl Channel {
 
     /// Sends a message with file descriptors while the guest is being built. Retries for at most
     /// [`IN_FLIGHT_TIMEOUT`] while too many descriptors are in flight, and gives up early when
-    /// `lifetime` shows that the runner has ended.
+    /// `lifetime` shows that the supervisor has ended.
     pub(crate) fn send_building(
         &self,
         reply: &GuestReply,

@@ -1,7 +1,7 @@
-//! Connections from the runner to a server in the guest, opened by pid 1.
+//! Connections from the supervisor to a server in the guest, opened by pid 1.
 //!
 //! A socket belongs to the network namespace in which it was created. Pid 1 creates and connects a
-//! socket in the guest and sends it to the runner, so the runner never enters the namespace.
+//! socket in the guest and sends it to the supervisor, so the supervisor never enters the namespace.
 //! Connects are non-blocking: pid 1 polls pending ones together with its other descriptors and
 //! drops them after [`CONNECT_TIMEOUT`].
 
@@ -21,7 +21,7 @@ const PENDING: usize = 32;
 /// answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A connect that is still in progress. `ticket` is the number by which the runner recognises the
+/// A connect that is still in progress. `ticket` is the number by which the supervisor recognises the
 /// result of its request.
 struct Pending {
     ticket: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Starts a connect to `port` on the guest's 127.0.0.1. The runner gets the result in a message
+    /// Starts a connect to `port` on the guest's 127.0.0.1. The supervisor gets the result in a message
     /// with the number `ticket`, at once or from [`Self::settle`].
     pub(crate) fn begin(
         &mut self,
@@ -78,7 +78,7 @@ impl Connections {
         self.pending.iter().map(|one| one.until).min()
     }
 
-    /// Sends the runner the results of connects that finished or timed out.
+    /// Sends the supervisor the results of connects that finished or timed out.
     pub(crate) fn settle(&mut self, channel: &Channel) -> Result<(), Failure> {
         let mut left = Vec::new();
         for one in self.pending.drain(..) {

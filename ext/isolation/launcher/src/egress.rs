@@ -1,9 +1,9 @@
-//! The listening sockets through which a guest reaches the egress bridge (the runner's proxy to the
-//! network) and the runner's mail server.
+//! The listening sockets through which a guest reaches the egress bridge (the supervisor's proxy to the
+//! network) and the supervisor's mail server.
 //!
 //! A listening socket belongs to the network namespace and the file system in which it was created,
 //! no matter which process accepts on it. The launcher creates the sockets inside the guest and
-//! sends them to the runner. The guest has no other connection to the outside, because its network
+//! sends them to the supervisor. The guest has no other connection to the outside, because its network
 //! namespace contains only the loopback interface. Neither a bind mount of a host path nor a helper
 //! process in the guest is needed.
 

@@ -16,7 +16,7 @@ macro_rules! steps {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Step { $($(#[$doc])* $variant,)+ }
         impl Step {
-            /// Returns the step's name in messages to the runner, which stays the same across
+            /// Returns the step's name in messages to the supervisor, which stays the same across
             /// releases.
             pub(crate) const fn name(self) -> &'static str { match self { $(Step::$variant => $step,)+ } }
             /// Every step, in the order of the variants.
@@ -93,7 +93,7 @@ steps! {
     Seccomp = "seccomp";
     /// A probe observed a state that the isolation level forbids.
     Probe = "probe";
-    /// The channel to the runner broke, or a file descriptor could not be sent.
+    /// The channel to the supervisor broke, or a file descriptor could not be sent.
     Channel = "channel";
 }
 
@@ -128,7 +128,7 @@ impl Failure {
         }
     }
 
-    /// Returns the message that tells the runner about this failure.
+    /// Returns the message that tells the supervisor about this failure.
     pub(crate) fn reply(&self) -> GuestReply {
         GuestReply::Failed {
             step: self.step.name().to_owned(),

@@ -9,7 +9,7 @@
 //! A file that a program has mapped and closed is an open file of the host, whose number is
 //! limited, and no descriptor shows it; but each has an area of its own.
 //!
-//! The runner cannot look at the processes of a guest with another uid; the launcher has the same
+//! The supervisor cannot look at the processes of a guest with another uid; the launcher has the same
 //! uid and sees the host's `/proc`. Programs may hide their descriptors from other processes of
 //! their uid, so the launcher keeps CAP_SYS_PTRACE over the guest's user namespace. A program that
 //! pid 1 has not executed yet stays hidden: its memory is that of the launcher and belongs to the

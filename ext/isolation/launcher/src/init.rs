@@ -1,4 +1,4 @@
-//! Guest pid 1: starts programs on request, reaps children, ends on request or when the runner
+//! Guest pid 1: starts programs on request, reaps children, ends on request or when the supervisor
 //! ends.
 //!
 //! Pid 1 holds no capabilities, and Landlock and seccomp restrict it; no program of the guest can
@@ -53,8 +53,8 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Serves requests until the runner asks pid 1 to end, or a descriptor in `ends` becomes readable
-/// because the runner or the launcher has ended.
+/// Serves requests until the supervisor asks pid 1 to end, or a descriptor in `ends` becomes readable
+/// because the supervisor or the launcher has ended.
 pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut service = Service::default();
@@ -63,7 +63,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
         let [runner, launcher] = ends;
         let mut fds = vec![
             PollFd::new(channel, PollFlags::IN),
-            // Only the launcher reads what the runner sends over this socket.
+            // Only the launcher reads what the supervisor sends over this socket.
             PollFd::from_borrowed_fd(runner, PollFlags::empty()),
             PollFd::from_borrowed_fd(launcher, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
@@ -183,7 +183,7 @@ impl Service {
         }
     }
 
-    /// Tells the runner which children reached or failed `execve`. Resumes the others with SIGCONT,
+    /// Tells the supervisor which children reached or failed `execve`. Resumes the others with SIGCONT,
     /// or kills them at their deadline.
     fn settle_starts(&mut self, channel: &Channel) -> Result<(), Failure> {
         let mut left = Vec::new();
@@ -268,8 +268,8 @@ pub(crate) fn micros(time: libc::timeval) -> u64 {
         .saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
-/// Waits until a descriptor in `ends` shows that the runner or the launcher has ended. A self-test
-/// keeps its guest alive this way while the runner inspects it from outside; no program is started.
+/// Waits until a descriptor in `ends` shows that the supervisor or the launcher has ended. A self-test
+/// keeps its guest alive this way while the supervisor inspects it from outside; no program is started.
 pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     loop {
         let mut fds = ends.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -280,7 +280,7 @@ pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     }
 }
 
-/// Returns whether the runner has closed its end of the lifetime socket, which also happens when it
+/// Returns whether the supervisor has closed its end of the lifetime socket, which also happens when it
 /// dies.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];

@@ -150,7 +150,7 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<()
 
 /// Opens a host path with O_PATH, before the new root covers it.
 ///
-/// If the runner recorded an inode for the path, any other inode is refused: a process that may
+/// If the supervisor recorded an inode for the path, any other inode is refused: a process that may
 /// write a parent directory could have replaced the path or made it a symbolic link.
 pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
     let Some(wanted) = host.inode else {

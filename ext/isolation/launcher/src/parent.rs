@@ -1,5 +1,5 @@
 //! The launcher process after it has forked the guest's pid 1: waits for pid 1, kills it when the
-//! runner ends, and counts objects of the guest for the runner.
+//! supervisor ends, and counts objects of the guest for the supervisor.
 //!
 //! At level `full` the launcher keeps one capability over the guest's user namespace,
 //! CAP_SYS_PTRACE, to count descriptors that programs hide. It executes no program and is not
@@ -19,7 +19,7 @@ use rustix::process::{
 use rustix::thread::CapabilitySet;
 use wp_codebox_contracts::GuestReply;
 
-/// Sends the runner a pidfd of the guest's pid 1 and waits until pid 1 ends; returns the exit
+/// Sends the supervisor a pidfd of the guest's pid 1 and waits until pid 1 ends; returns the exit
 /// status for the launcher.
 pub(crate) fn supervise(
     pid: i32,
@@ -36,8 +36,8 @@ pub(crate) fn supervise(
 }
 
 /// Runs `begin` with a pidfd of the guest's first process, then waits until that process ends. Kills
-/// the process when `begin` fails or the runner ends. Reports to the runner how the process ended,
-/// and returns the exit status of this program. Answers the runner's packets on the lifetime socket
+/// the process when `begin` fails or the supervisor ends. Reports to the supervisor how the process ended,
+/// and returns the exit status of this program. Answers the supervisor's packets on the lifetime socket
 /// with a count of `objects`, unless the last count was too short ago.
 pub(crate) fn wait_for_guest(
     pid: i32,

@@ -67,7 +67,7 @@ fn build(
             index: layer.index,
             directory: layer.name,
         };
-        // If the runner has received a mount of the scratch tmpfs, it finds the overlay's upper
+        // If the supervisor has received a mount of the scratch tmpfs, it finds the overlay's upper
         // directory there by name. Otherwise it needs a descriptor of the upper directory.
         match built.scratch {
             None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
@@ -75,7 +75,7 @@ fn build(
         }
     }
     drop(built.scratch);
-    // Only the runner accepts on these sockets; the guest keeps no copy of the descriptors.
+    // Only the supervisor accepts on these sockets; the guest keeps no copy of the descriptors.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
         channel.send_building(&GuestReply::Egress, &both, lifetime)?;

@@ -1,7 +1,7 @@
 //! Reads and checks the launch plan.
 //!
-//! The plan comes from the project's own runner and is validated here again: the launcher is the
-//! program that makes the mounts, and it does not rely on the runner's validation.
+//! The plan comes from the project's own supervisor and is validated here again: the launcher is the
+//! program that makes the mounts, and it does not rely on the supervisor's validation.
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::OwnedFd;
@@ -121,7 +121,7 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
         let fine = host_source(host)
             && host.path == target.as_str()
             && !TOO_BROAD.contains(&host.path.as_str())
-            // Writable paths must be the directories that the runner created, recorded by inode.
+            // Writable paths must be the directories that the supervisor created, recorded by inode.
             && (!writable || host.inode.is_some());
         if !fine {
             return Err(rule("a host path that level reduced does not allow"));
@@ -132,7 +132,7 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
             "the system calls of a browser, which level reduced does not have",
         ));
     }
-    // Without mounts the runner could not read files that a guest with another uid leaves.
+    // Without mounts the supervisor could not read files that a guest with another uid leaves.
     if plan.identity != PlanIdentity::Shared {
         return Err(rule(
             "a guest uid of its own, which level reduced does not have",
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// The inode proves that a writable directory is the one that the runner created.
+    /// The inode proves that a writable directory is the one that the supervisor created.
     #[test]
     fn reduced_plan_binds_only_permitted_paths_to_themselves_and_writable_ones_with_an_inode() {
         let reduced = |mounts| LaunchPlan {

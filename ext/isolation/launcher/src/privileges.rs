@@ -36,7 +36,7 @@ const QUEUES: u64 = 0;
 
 /// Factor between a process's limit on mapped memory (RLIMIT_DATA) and the memory limit of the
 /// guest. Programs map memory that they never touch (PHP up to twice what it uses), while the
-/// memory limit counts used memory. The runner polls the memory used by all processes together and
+/// memory limit counts used memory. The supervisor polls the memory used by all processes together and
 /// enforces the memory limit.
 const MAPPED: u64 = 2;
 
@@ -101,7 +101,7 @@ pub(crate) unsafe fn close_range(first: libc::c_uint, flags: libc::c_uint) -> st
 }
 
 /// Lowers RLIMIT_NOFILE for the program that this process is about to execute. Pid 1 keeps the
-/// runner's limit, because it passes file descriptors to the runner.
+/// supervisor's limit, because it passes file descriptors to the supervisor.
 pub(crate) fn limit_descriptors() -> Result<(), Errno> {
     lower(Resource::Nofile, FIXED_LIMITS.open_files)
 }

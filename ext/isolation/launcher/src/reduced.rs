@@ -116,7 +116,7 @@ pub(crate) fn adopt_orphans() -> Result<(), Failure> {
 }
 
 /// Enters a Landlock domain that confines signals, and checks that a child that was forked before
-/// cannot be signalled any more. Without the check, `kill(-1)` could reach the runner and every
+/// cannot be signalled any more. Without the check, `kill(-1)` could reach the supervisor and every
 /// other process of this user.
 fn confine_signals() -> Result<(), Failure> {
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::Fork, "pipe")?;

@@ -67,10 +67,10 @@ pub(crate) struct Layer {
     pub(crate) name: String,
 }
 
-/// Descriptors and facts that the build of a guest's root returns, most of them for the runner.
+/// Descriptors and facts that the build of a guest's root returns, most of them for the supervisor.
 pub(crate) struct Built {
-    /// A second mount of the scratch tmpfs, not attached anywhere, through which the runner reads
-    /// the layers; `None` if the guest has the runner's own uid.
+    /// A second mount of the scratch tmpfs, not attached anywhere, through which the supervisor reads
+    /// the layers; `None` if the guest has the supervisor's own uid.
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,

@@ -1,7 +1,7 @@
 //! Tables of the differences between the system calls allowed at level `reduced` and at level
 //! `full`.
 //!
-//! At this level the guest runs as the runner's own host user and sees the host's paths. Landlock
+//! At this level the guest runs as the supervisor's own host user and sees the host's paths. Landlock
 //! decides which files the guest can open, but does not cover calls that change a file by path
 //! without opening it, or another process by pid. Such calls are removed, or allowed only if their
 //! arguments name an open descriptor or the calling process.
@@ -71,7 +71,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
     // Only times of an open file, not of a path.
     (SYS_utimensat, &[&[Argument::Null(1)]]),
-    // Only limits of the calling process: another process of this user may be the runner.
+    // Only limits of the calling process: another process of this user may be the supervisor.
     (SYS_prlimit64, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setaffinity, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setattr, &[&[Argument::Is(0, 0)]]),

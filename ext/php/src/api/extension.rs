@@ -70,7 +70,7 @@ impl Extension {
         })
     }
 
-    /// Runs the host self-test in the runner and returns its report.
+    /// Runs the host self-test in the supervisor and returns its report.
     pub(crate) fn doctor() -> PhpResult<Answer> {
         guard(|| doctor::run(&Settings::checked()?).map(Answer))
     }

@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// The PHP class for one run: a handle on the runner process.
+/// The PHP class for one run: a handle on the supervisor process.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Run", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Run {
         }
     }
 
-    /// Validates the request, starts the runner and returns a handle.
+    /// Validates the request, starts the supervisor and returns a handle.
     pub(crate) fn start(task: Array<'_>, host: Array<'_>) -> PhpResult<Self> {
         guard(|| {
             let settings = Settings::checked()?;
@@ -130,7 +130,7 @@ impl Run {
         guard(|| self.session()?.detach())
     }
 
-    /// Asks the runner to stop the run and write a recovery bundle.
+    /// Asks the supervisor to stop the run and write a recovery bundle.
     pub(crate) fn cancel(&self) -> PhpResult<()> {
         guard(|| self.session()?.cancel())
     }

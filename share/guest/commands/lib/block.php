@@ -28,7 +28,7 @@ final class Block {
 	private const SHOWN = 65536;
 
 	/**
-	 * Modes: the ones of the public form, then the checks that a caller can select. The runner carries out the public mode
+	 * Modes: the ones of the public form, then the checks that a caller can select. The supervisor carries out the public mode
 	 * `editor-insert-save` in a browser and does not start this program for it.
 	 */
 	public const MODES = array( 'render', 'serialize-parse', 'serialize', 'round-trip', 'all' );

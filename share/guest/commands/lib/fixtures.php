@@ -2,7 +2,7 @@
 /**
  * Names that a recipe gave to users and browsers of the guest's site.
  *
- * The runner's program `fixture-people.php` stores them before the first step. The file contains ids and names,
+ * The supervisor's program `fixture-people.php` stores them before the first step. The file contains ids and names,
  * never a password or cookie.
  *
  * @package WPCodebox

@@ -79,7 +79,7 @@ pub enum LiveRequest {
     Reset {},
     /// Lists the snapshots of this sandbox.
     Snapshots {},
-    /// Lists the mails that the guest sent and the runner captured; with a number, returns that
+    /// Lists the mails that the guest sent and the supervisor captured; with a number, returns that
     /// mail and its stored parts.
     Mail {
         /// Number of the mail, from 1.

@@ -128,7 +128,7 @@ fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
     }
 }
 
-/// Checks that host paths are absolute. The runner later opens the directories and checks their
+/// Checks that host paths are absolute. The supervisor later opens the directories and checks their
 /// owners.
 fn places(request: &RunRequest, issues: &mut Issues) {
     let paths = &request.paths;

@@ -3,14 +3,14 @@
 //! Each run has one cgroup; its guests use it one after the other, never at the same time. The
 //! launcher joins the cgroup before it reads its plan, so all its descendants are members. The
 //! kernel's memory limit is `memory_bytes + disk_bytes`, because files on the guest's scratch tmpfs
-//! are charged to the cgroup as well. The runner polls the memory of the guest's processes plus the
+//! are charged to the cgroup as well. The supervisor polls the memory of the guest's processes plus the
 //! kernel memory charged to them, and kills the guest when the sum exceeds `memory_bytes`. Without
 //! a cgroup it polls only the memory of the processes.
 //!
 //! Before a process creates a cgroup, it writes the paths to a record ([`Intent`]), so a later call
 //! can find and remove cgroups that a crash leaves behind. The `cgroup.procs` files are opened when
 //! the cgroup is created, because the kernel checks a move with the credentials of the process that
-//! opened the file: a runner started by root has dropped root before a guest starts.
+//! opened the file: a supervisor started by root has dropped root before a guest starts.
 
 mod group;
 mod intent;
@@ -29,7 +29,7 @@ use wp_codebox_contracts::GroupUse;
 pub enum Cgroup {
     /// The guest runs in the cgroup of its run.
     Group(RunCgroup),
-    /// There is no cgroup: the runner polls the guest's memory, and resource limits apply per
+    /// There is no cgroup: the supervisor polls the guest's memory, and resource limits apply per
     /// process.
     None {
         /// Why no cgroup can be used: one clause for the isolation report.

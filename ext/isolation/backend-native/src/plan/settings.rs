@@ -19,7 +19,7 @@ pub(crate) const WP_CLI: &str = "/run/codebox/wp-cli";
 pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";
 /// Home directory of the user in the guest.
 pub(super) const HOME: &str = "/home/agent";
-/// Path in the guest of the unix socket of the egress bridge, the runner's proxy to the network.
+/// Path in the guest of the unix socket of the egress bridge, the supervisor's proxy to the network.
 pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
 /// Port of the egress bridge on the guest's 127.0.0.1, for clients without unix sockets.
 pub(super) const EGRESS_PORT: u16 = 3128;

@@ -1,4 +1,4 @@
-//! Level `reduced` on the runner's side: the guest's own directories are a tree on the host's disk.
+//! Level `reduced` on the supervisor's side: the guest's own directories are a tree on the host's disk.
 //!
 //! At this level the guest has no mounts of its own. What a launch plan would mount is copied into
 //! a directory of the run. Guest paths in arguments, environment and working directory are

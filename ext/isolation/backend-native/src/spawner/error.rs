@@ -26,7 +26,7 @@ pub enum SpawnerError {
         /// Errno of the failed step; 0 when none applies.
         errno: i32,
     },
-    /// A system call of the runner failed, or the spawner ended early.
+    /// A system call of the supervisor failed, or the spawner ended early.
     #[error(
         "the process that starts guests under a kernel uid of their own could not be started: {what} failed: {source}"
     )]

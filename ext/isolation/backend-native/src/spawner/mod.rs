@@ -1,7 +1,7 @@
-//! The runner's side of a spawner, a process that starts launchers under a kernel uid of their own.
+//! The supervisor's side of a spawner, a process that starts launchers under a kernel uid of their own.
 //!
-//! The launcher's module `spawner` describes the process. A runner started as root starts the
-//! spawner before it drops root; neither of them needs root for the requests that follow. A runner
+//! The launcher's module `spawner` describes the process. A supervisor started as root starts the
+//! spawner before it drops root; neither of them needs root for the requests that follow. A supervisor
 //! that is not root starts a spawner with subordinate ids of its user. That spawner cannot make
 //! idmapped mounts, so directories whose files must belong to the guest's user are copied, see
 //! [`GuestStore`].
@@ -60,7 +60,7 @@ pub enum GuestIdentity {
     /// Ids that no host process and no guest of another run has; the spawner starts the guests
     /// under them.
     Own(Arc<Spawner>),
-    /// The ids of the runner itself.
+    /// The ids of the supervisor itself.
     Shared {
         /// Why the guests do not have ids of their own: one clause for the isolation report.
         reason: String,
@@ -83,7 +83,7 @@ impl GuestIdentity {
         self.spawner()?.store.as_ref()
     }
 
-    /// Returns the spawner that starts the launchers; `None` when the runner starts them itself.
+    /// Returns the spawner that starts the launchers; `None` when the supervisor starts them itself.
     #[must_use]
     pub fn spawner(&self) -> Option<&Arc<Spawner>> {
         match self {
@@ -301,7 +301,7 @@ impl Spawner {
 
     /// Starts a launcher with its three descriptors and returns its pid and pidfd. A spawner
     /// without root moves the launcher into the cgroups through the `cgroup.procs` files sent here.
-    /// With a spawner started by root, the runner moves the launcher later, through files that root
+    /// With a spawner started by root, the supervisor moves the launcher later, through files that root
     /// opened.
     pub(crate) fn launch(
         &self,

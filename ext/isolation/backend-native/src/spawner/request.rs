@@ -54,7 +54,7 @@ pub enum ViewState {
     /// Launchers see the directory. The descriptor refers to a second mount of it, in which its
     /// files appear to belong to the owner of the state directory.
     ShownWith(OwnedFd),
-    /// The file system does not support idmapped mounts (the number is the errno), so the runner
+    /// The file system does not support idmapped mounts (the number is the errno), so the supervisor
     /// must copy the directory.
     Refused(i32),
 }

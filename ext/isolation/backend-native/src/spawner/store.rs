@@ -1,4 +1,4 @@
-//! Copies of host files for guests whose kernel uid is mapped by `newuidmap` (runner without root).
+//! Copies of host files for guests whose kernel uid is mapped by `newuidmap` (supervisor without root).
 //!
 //! The store is a tmpfs that the spawner mounts. This process reaches it through an idmapped mount
 //! in which the guest's files appear to belong to this process. So the copies, which this process

@@ -1,7 +1,7 @@
 //! Attacks on the host's git: settings of the repository in a mount source must not take effect in
 //! the guest.
 //!
-//! The runner, and not the launcher, hides the repository from the guest. So the attack needs a
+//! The supervisor, and not the launcher, hides the repository from the guest. So the attack needs a
 //! complete `wp-codebox` run.
 
 use crate::fixture::{fixture, tree};

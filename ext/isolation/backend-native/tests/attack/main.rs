@@ -38,7 +38,7 @@ use std::time::Instant;
 use table::{ControlLocation, ProbeKind, Vector, matches};
 use wp_codebox_contracts::IsolationLevel;
 
-/// Environment variable that is set for the runner and that no guest may see.
+/// Environment variable that is set for the supervisor and that no guest may see.
 const VARIABLE: &str = "ATTACK_ENVIRONMENT";
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Sets a variable and opens a descriptor that a faulty runner would pass on to guests.
+/// Sets a variable and opens a descriptor that a faulty supervisor would pass on to guests.
 fn leak() {
     // SAFETY: no other thread exists yet; the descriptor intentionally stays open.
     unsafe {

@@ -1,6 +1,6 @@
 //! Attack: swaps the parent directory of a mount source repeatedly while guests start.
 //!
-//! A process that may write a parent directory can do this between the runner's check and the
+//! A process that may write a parent directory can do this between the supervisor's check and the
 //! launcher's open. A source with a recorded inode must show the checked directory or be refused.
 
 use crate::fixture::{Spec, directory, mount};

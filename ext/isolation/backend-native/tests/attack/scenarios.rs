@@ -153,7 +153,7 @@ fn peak_memory() -> u64 {
     number.parse::<u64>().unwrap() * 1024
 }
 
-/// Writes 64 MiB of output with a limit of one MiB; the runner's memory must not grow with it.
+/// Writes 64 MiB of output with a limit of one MiB; the supervisor's memory must not grow with it.
 fn output(guests: &AttackGuests<'_>) -> Observations {
     const LIMIT: u64 = 1024 * 1024;
     const FLOOD: u64 = 64 * LIMIT;

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use wp_codebox_contracts::{IsolationLevel, StagedFile};
 
-/// Argument with which this program acts as a runner, so that it can be killed.
+/// Argument with which this program acts as a supervisor, so that it can be killed.
 pub const RUNNER: &str = "--runner";
 /// Path of the test program `probe` in the guests of this file.
 pub const PROBE: &str = "/run/codebox/staged/probe";
@@ -77,7 +77,7 @@ fn with_daemons(sandbox: &mut AttackGuest) -> Vec<i32> {
     all
 }
 
-/// Acts as the runner that is killed: prints the pids of its guest's processes, then waits.
+/// Acts as the supervisor that is killed: prints the pids of its guest's processes, then waits.
 pub fn be_runner(level: IsolationLevel) {
     let spec = Spec {
         staged: vec![staged_probe()],

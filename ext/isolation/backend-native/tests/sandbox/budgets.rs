@@ -39,7 +39,7 @@ sys.stdin.read()
 /// Number of descriptors in flight that exceeds 4096, the limit of guests in earlier versions.
 const MANY: u64 = 5000;
 
-/// Limit on open files with which a runner cannot send descriptors while [`MANY`] are in flight.
+/// Limit on open files with which a supervisor cannot send descriptors while [`MANY`] are in flight.
 const FEW: u64 = 3000;
 
 struct Hoarder(Child);
@@ -117,12 +117,12 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// Acts as a runner that cannot send descriptors, because another process of its user has too many in
+/// Acts as a supervisor that cannot send descriptors, because another process of its user has too many in
 /// flight.
 #[test]
 #[ignore = "a process that another test starts"]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
-    // The hoarder program alone has more descriptors in flight than this runner's limit on open
+    // The hoarder program alone has more descriptors in flight than this supervisor's limit on open
     // files allows, so sending fails whatever other tests of the same user do.
     let mut hoarder = Hoarder::start(MANY);
     few_open_files(FEW);

@@ -402,7 +402,7 @@ fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     console.type_in("\x03");
     console.type_in("echo status-$?-\n");
     console.until("status-130-");
-    // A SIGTERM that the runner sends ends the foreground program and not the shell.
+    // A SIGTERM that the supervisor sends ends the foreground program and not the shell.
     console.type_in("echo begin-$((3+3)); sleep 61\n");
     console.until("begin-6");
     console.in_front("sleep");

@@ -56,7 +56,7 @@ fn egress_sockets_in_the_guest_are_answered_by_the_runner() {
     let replace = format!("rm -f {SOCKET}; mv /run/codebox /tmp/x; ls {SOCKET}");
     assert!(sh(&mut guest, &replace).out.contains(SOCKET));
     assert_ne!(sh(&mut guest, &format!("rm {SOCKET}")).code(), 0);
-    // Only the runner holds the listening sockets, so no process in the guest can accept.
+    // Only the supervisor holds the listening sockets, so no process in the guest can accept.
     assert_eq!(
         sh(&mut guest, "ls /proc/1/fd 2>/dev/null | wc -l")
             .out

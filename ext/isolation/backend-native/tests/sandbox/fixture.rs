@@ -1,7 +1,7 @@
 //! Test environment that all tests of a process share: an unprivileged user, the launcher and a
 //! WordPress installation.
 //!
-//! If started as root, the whole test process first becomes an unprivileged user, as a runner does:
+//! If started as root, the whole test process first becomes an unprivileged user, as a supervisor does:
 //! no test has rights that a run lacks.
 
 use std::collections::BTreeMap;

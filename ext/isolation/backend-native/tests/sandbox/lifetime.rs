@@ -1,4 +1,4 @@
-//! No process of a guest survives when the runner, the launcher or the guest's pid 1 is killed.
+//! No process of a guest survives when the supervisor, the launcher or the guest's pid 1 is killed.
 
 use crate::fixture::*;
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ fn dropping_the_guest_ends_every_guest_process() {
     );
 }
 
-/// Acts as the runner that `killing_the_runner_ends_every_guest_process` kills.
+/// Acts as the supervisor that `killing_the_runner_ends_every_guest_process` kills.
 #[test]
 #[ignore = "a process that another test starts and kills"]
 fn child_process_that_acts_as_the_killed_runner() {

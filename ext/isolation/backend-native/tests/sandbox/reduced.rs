@@ -516,7 +516,7 @@ fn kill_minus_one_in_a_guest_at_level_reduced_ends_that_guest_and_no_other_proce
     assert!(alive(i32::try_from(std::process::id()).unwrap()));
 }
 
-/// Acts as the runner that `killing_the_runner_ends_a_guest_at_level_reduced` kills.
+/// Acts as the supervisor that `killing_the_runner_ends_a_guest_at_level_reduced` kills.
 #[test]
 #[ignore = "a process that another test starts and kills"]
 fn child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced() {

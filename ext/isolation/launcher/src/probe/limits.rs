@@ -22,7 +22,7 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
     }
 }
 
-/// Checks RLIMIT_DATA, the memory limit of each process; the runner polls the sum of all processes.
+/// Checks RLIMIT_DATA, the memory limit of each process; the supervisor polls the sum of all processes.
 pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let most = data_limit(&plan.limits);
     let data = limit_of(Resource::Data, most, "data")?;
@@ -44,7 +44,7 @@ pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
 }
 
 /// Returns a fixed observation without probing: no CPU quota exists that could be probed, and the
-/// runner kills the guest at its deadline.
+/// supervisor kills the guest at its deadline.
 pub(super) fn cpu() -> Observation {
     Observation::best_effort(
         "wall clock deadline with a kill",

@@ -26,7 +26,7 @@ pub(super) fn privileges(plan: &LaunchPlan) -> Result<Observation, Failure> {
 }
 
 /// Returns a preliminary observation of the guest's kernel uid: it is not visible inside the user
-/// namespace, so the runner completes this row.
+/// namespace, so the supervisor completes this row.
 pub(super) fn identity() -> Observation {
     Observation::best_effort(
         "a user namespace with one id",

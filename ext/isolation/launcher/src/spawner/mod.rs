@@ -6,10 +6,10 @@
 //! that id. It enters a user namespace that maps two ids only: the owner of the state directory as
 //! 0 and the guest's id as 1. After that it has no rights over other host objects. For a spawner
 //! started by a user with subordinate ids, `newuidmap` and `newgidmap` write the two maps. Such a
-//! spawner has the runner's rights plus those over the guest's id, so it mounts any path that the
-//! runner names (see `store`). Launchers are children of the spawner and run as the guest's id
+//! spawner has the supervisor's rights plus those over the guest's id, so it mounts any path that the
+//! supervisor names (see `store`). Launchers are children of the spawner and run as the guest's id
 //! without capabilities. Paths that they name are resolved in the spawner's mount namespace with
-//! the guest's rights, so a runner cannot expose a path that was not in the plan before root was
+//! the guest's rights, so a supervisor cannot expose a path that was not in the plan before root was
 //! dropped.
 //!
 //! The spawner holds the lock of the id while it lives and kills every process of the id before it
@@ -37,7 +37,7 @@ use wp_codebox_contracts::{
 /// Maximum number of host directories that a spawner mounts for launchers at its start.
 const VIEWS: usize = 256;
 
-/// Runs the spawner: serves requests until the runner ends.
+/// Runs the spawner: serves requests until the supervisor ends.
 pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> ExitCode {
     match run(plan, channel, lifetime) {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,7 +136,7 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     served
 }
 
-/// Sends the runner its mount of the file system for the guests' files, or why there is none: the
+/// Sends the supervisor its mount of the file system for the guests' files, or why there is none: the
 /// files then lie in the state directory.
 fn send_scratch(theirs: Result<OwnedFd, Failure>, channel: &Channel) -> Result<(), Failure> {
     let reply = |subject, errno| SpawnerReply::Scratch { subject, errno };

@@ -1,4 +1,4 @@
-//! Serves the runner's requests to a spawner: starts launchers and reports their exits.
+//! Serves the supervisor's requests to a spawner: starts launchers and reports their exits.
 
 use super::ids::become_user;
 use super::store::ViewDirectory;
@@ -34,7 +34,7 @@ pub(super) struct SpawnerContext {
     pub(super) place: Option<ViewDirectory>,
 }
 
-/// Serves the runner's requests until the runner ends, then kills the launchers.
+/// Serves the supervisor's requests until the supervisor ends, then kills the launchers.
 pub(super) fn serve(
     channel: &Channel,
     lifetime: &OwnedFd,
@@ -62,7 +62,7 @@ pub(super) fn serve(
         if !request.is_empty() {
             match channel.receive(&mut buffer) {
                 Incoming::Closed => break,
-                // The descriptors of a malformed packet are closed; the runner never sends such
+                // The descriptors of a malformed packet are closed; the supervisor never sends such
                 // packets.
                 Incoming::Malformed | Incoming::Nothing => {}
                 Incoming::Request(request, descriptors) => {
@@ -138,7 +138,7 @@ fn handle_request(
                 }
             };
             // For an idmapped mount the kernel requires CAP_SYS_ADMIN over the file system's user
-            // namespace. So of all descriptors that the runner may send, only the scratch tmpfs of
+            // namespace. So of all descriptors that the supervisor may send, only the scratch tmpfs of
             // a launcher of this spawner is accepted.
             let done = set_idmap(mount.as_fd(), QUIET, context.exposed.as_fd());
             let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
@@ -189,7 +189,7 @@ fn launch(
 }
 
 /// Opens the pidfd of a new child; kills and reaps the child if that fails, such as with EMFILE: the
-/// runner would never learn of this launcher. The child has not been reaped before, so its pid cannot
+/// supervisor would never learn of this launcher. The child has not been reaped before, so its pid cannot
 /// have been reused.
 fn pidfd_or_end(
     child: Pid,
@@ -236,7 +236,7 @@ fn start(
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-        // Create a process group, as the runner does for its direct children.
+        // Create a process group, as the supervisor does for its direct children.
         libc::setpgid(0, 0);
         if direct {
             libc::syscall(
@@ -254,7 +254,7 @@ fn start(
     Err(crate::mounting::last_errno())
 }
 
-/// Reaps every ended child and tells the runner which launchers have ended.
+/// Reaps every ended child and tells the supervisor which launchers have ended.
 fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(), Failure> {
     loop {
         let mut status = 0;

@@ -1,9 +1,9 @@
 //! Mounts of host directories for launchers of a spawner that was not started by root. The kernel
 //! does not let such a spawner create idmapped mounts of a disk file system.
 //!
-//! The store is a tmpfs owned by the spawner's user namespace. The runner copies host files there
-//! through an idmapped mount in which the guest's files appear as the runner's own. So files that
-//! the runner creates there belong to the guest without a change of owner. World-readable
+//! The store is a tmpfs owned by the spawner's user namespace. The supervisor copies host files there
+//! through an idmapped mount in which the guest's files appear as the supervisor's own. So files that
+//! the supervisor creates there belong to the guest without a change of owner. World-readable
 //! directories are mounted without a copy: owners without a mapping appear as the overflow id in
 //! the guest.
 
@@ -25,7 +25,7 @@ pub(super) struct ViewDirectory {
 }
 
 /// Mounts a private tmpfs over `path` and the store in a directory of it. Returns the directory and
-/// a mount of the store for the runner.
+/// a mount of the store for the supervisor.
 pub(super) fn make(path: &str) -> Result<(ViewDirectory, OwnedFd), Failure> {
     let directory = views::cover_place(path)?;
     let guest = GUEST.to_string();

@@ -40,7 +40,7 @@ impl Mappings {
 
 /// Creates two mounts of each host directory, while the directory is still reachable in this mount
 /// namespace: one for launchers, and one for the owner of the state directory, which is sent to the
-/// runner. The second is not created if the host directory belongs to that owner.
+/// supervisor. The second is not created if the host directory belongs to that owner.
 pub(super) fn prepare(
     plan: &SpawnerPlan,
     sources: &[OwnedFd],

@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
     SecretBinding, Sha256Hex, SiteId, StagedFile, schema_id,
 };
 
-/// Source of a generated mount, which needs no file of the host; the runner never reads it.
+/// Source of a generated mount, which needs no file of the host; the supervisor never reads it.
 const NO_SOURCE: &str = "/dev/null";
 
 /// Whether guests on a node can have git.
@@ -281,7 +281,7 @@ fn mount(
         work_tree,
         metadata,
     } = row;
-    // A layer has no `.git`, so the runner would never find a work tree for `auto`.
+    // A layer has no `.git`, so the supervisor would never find a work tree for `auto`.
     let git = match (git, work_tree, support) {
         (GitChoice::Auto, WorkTree::Inside, GitSupport::Available) => GitChoice::Baseline,
         (GitChoice::Auto, WorkTree::Inside, GitSupport::Unavailable)

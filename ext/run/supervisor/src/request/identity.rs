@@ -133,7 +133,7 @@ fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
 enum NotOwn {
     /// Other runs use all of the ids; a later attempt can succeed.
     Exhausted(Box<ErrorBody>),
-    /// A permanent reason. The text continues the sentence "root did not start the runner, and …".
+    /// A permanent reason. The text continues the sentence "root did not start the supervisor, and …".
     Because(String),
 }
 

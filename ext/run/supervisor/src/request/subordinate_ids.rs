@@ -10,7 +10,7 @@ const MOST: u32 = 4096;
 
 /// Returns the subordinate ids that a user may map both as uid and as gid. If `wanted` is not the
 /// default range, returns only ids in `wanted`. The error text continues the sentence "root did not
-/// start the runner, and …".
+/// start the supervisor, and …".
 pub(crate) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if let Some(missing) = [NEWUIDMAP, NEWGIDMAP]
         .iter()

@@ -1,6 +1,6 @@
 //! Standard streams of a program that a client runs in a held sandbox.
 //!
-//! The runner creates the pseudo-terminal on the host: the guest gets its slave end and can open no
+//! The supervisor creates the pseudo-terminal on the host: the guest gets its slave end and can open no
 //! other terminal of the host. The host's ends are non-blocking.
 
 use crate::journal::queue::Streams;
