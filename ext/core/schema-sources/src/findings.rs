@@ -1,4 +1,4 @@
-//! What is wrong with the sources: references that cannot be followed, parts that nobody uses, and
+//! What is wrong with the sources: references that cannot be followed, parts without use, and
 //! objects that equal a part but are written out.
 
 use crate::flatten::reference;

@@ -6,9 +6,9 @@ use super::model::ModelArgs;
 use super::network::NetworkArgs;
 use clap::Args;
 use wp_codebox_contracts::{CPU_MILLI, ErrorBody, ErrorCode, LimitsRequest, RunRequest, TaskSpec};
+pub(crate) use wp_codebox_runs::run_paths;
 pub(crate) use wp_codebox_runs::{absolute, is_json_text, policy, policy_document, real_file};
 pub use wp_codebox_runs::{input, text};
-pub(crate) use wp_codebox_runs::{named_paths, run_paths};
 use wp_codebox_settings::Settings;
 
 /// Size limits of a guest, shared by the commands that start one.
@@ -75,7 +75,7 @@ pub(crate) fn resolve(task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest,
         model: &beside.model.options(),
         network: &beside.network.options(),
         environment,
-        paths: &|| named_paths(beside.settings),
+        settings: beside.settings,
     };
     wp_codebox_runs::resolve(task, &beside)
 }
@@ -86,7 +86,7 @@ pub(crate) fn request(
     site: &str,
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
-    wp_codebox_runs::request(task, site, &|| named_paths(settings))
+    wp_codebox_runs::request(task, site, settings)
 }
 
 /// Returns the value of an environment variable of this process; `None` if it is not set or not UTF-8.

@@ -4,8 +4,8 @@
 //! may use the cluster if the file exists. The supervisor of a run reads the file after it switched
 //! to the uid of the owner of the state directory.
 
+use crate::paths::input;
 use crate::private_file::private_text;
-use crate::request::input;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;

@@ -15,6 +15,7 @@ mod input_file;
 pub mod live;
 mod model;
 mod network;
+mod paths;
 mod private_file;
 mod program_input;
 mod recipe;
@@ -34,15 +35,13 @@ pub use environment::Environment;
 pub use input_file::{directory_of, read_file};
 pub use model::{ModelOptions, ModelPart, model};
 pub use network::NetworkOptions;
+pub use paths::{absolute, input, named_paths, run_paths, text};
 pub use private_file::{open_failed, private_text};
 pub use program_input::{ProgramInput, copy_stdin};
 pub use recipe::{
     AgentOptions, Asked, Host, Loaded, RunReport, Verified, build, load, recipe_run, refused,
     summary, verify,
 };
-pub use request::{
-    Beside, Paths, absolute, input, is_json_text, named_paths, policy, policy_document, real_file,
-    request, resolve, run_paths, text,
-};
+pub use request::{Beside, is_json_text, policy, policy_document, real_file, request, resolve};
 pub use supervisors::Supervisors;
 pub use task::{TaskOptions, task_request};

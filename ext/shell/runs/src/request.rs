@@ -4,19 +4,17 @@
 use crate::environment::Environment;
 use crate::model::{ModelOptions, model};
 use crate::network::{self, NetworkOptions};
+use crate::paths::{input, named_paths};
 use crate::recipe;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wp_codebox_contracts::{
-    Agent, AgentCommand, ErrorBody, ErrorCode, PresetAgent, RunPaths, RunRequest, RuntimePolicy,
-    SiteId, TaskSpec, parse_json,
+    Agent, AgentCommand, ErrorBody, ErrorCode, PresetAgent, RunRequest, RuntimePolicy, SiteId,
+    TaskSpec, parse_json,
 };
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::command_words;
 use wp_codebox_settings::Settings;
-
-/// Returns the host paths of a run.
-pub type Paths<'a> = &'a dyn Fn() -> Result<RunPaths, ErrorBody>;
 
 /// Options and facts about this host from which a run request is built in addition to the task.
 pub struct Beside<'a> {
@@ -28,8 +26,8 @@ pub struct Beside<'a> {
     pub network: &'a NetworkOptions,
     /// Environment of the command.
     pub environment: Environment,
-    /// Host paths of the run.
-    pub paths: Paths<'a>,
+    /// Settings of this host, which name the paths of the run.
+    pub settings: &'a Settings,
 }
 
 /// Builds the run request of a task. Looks up its model, mounts, secrets and policy on this host.
@@ -53,7 +51,7 @@ pub fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, Er
     task.resolved_model = model.endpoint;
     task.provenance
         .insert("requester".to_owned(), Value::from("command-line"));
-    let mut request = request(task, beside.site, beside.paths)?;
+    let mut request = request(task, beside.site, beside.settings)?;
     if request.policy.is_none() {
         request.policy = network::policy(beside.network, &request)?;
     }
@@ -61,69 +59,12 @@ pub fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, Er
 }
 
 /// Creates a request with a new id from a resolved task.
-pub fn request(task: TaskSpec, site: &str, paths: Paths<'_>) -> Result<RunRequest, ErrorBody> {
+pub fn request(task: TaskSpec, site: &str, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
-    let paths = paths()?;
+    let paths = named_paths(settings)?;
     let mut task = task;
     task.resolved_seeds = recipe::seeds(&paths, &task.site_seeds)?;
     Ok(task.into_request(new_run_id()?, site, paths))
-}
-
-/// Returns the error for wrong usage of a command.
-pub fn input(message: impl Into<String>) -> ErrorBody {
-    ErrorBody::new(ErrorCode::InputInvalid, message)
-}
-
-/// Returns a path as text.
-///
-/// # Errors
-/// `wp_codebox_input_invalid` if it is not UTF-8.
-pub fn text(path: &Path) -> Result<String, ErrorBody> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
-}
-
-/// Returns the host paths of a run with the WordPress that the settings name.
-///
-/// # Errors
-/// `wp_codebox_config_invalid` if they name none; `wp_codebox_input_invalid` as of [`run_paths`].
-pub fn named_paths(settings: &Settings) -> Result<RunPaths, ErrorBody> {
-    run_paths(settings, settings.named_wordpress()?)
-}
-
-/// Returns the host paths of a run that is started with this program.
-///
-/// # Errors
-/// `wp_codebox_input_invalid` if a path is not UTF-8 or a setting is not valid.
-pub fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
-    let root = text(wordpress)?;
-    // Real paths, because they are compared with the real paths of mount sources.
-    let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
-    Ok(RunPaths {
-        state_dir: text(&settings.state_dir)?,
-        share_dir: text(&settings.share_dir)?,
-        launcher: text(&settings.launcher)?,
-        php_binary: text(&settings.php_binary)?,
-        wordpress: root,
-        code_roots: vec![
-            real(wordpress.join("wp-content/plugins"))?,
-            real(wordpress.join("wp-content/themes"))?,
-        ],
-        denied: vec![real(wordpress.to_owned())?],
-        allowed_roots: None,
-        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
-        identity: settings.identity()?,
-        guest_ids: settings.guest_ids()?,
-        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
-        browser: settings.browser.as_deref().map(text).transpose()?,
-    })
-}
-
-/// Returns the absolute path of a path of this host.
-pub fn absolute(host: &str) -> Result<String, ErrorBody> {
-    let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
-    text(&path)
 }
 
 /// Returns the real path of an existing regular file.

@@ -3,10 +3,12 @@
 use crate::environment::Environment;
 use crate::model::ModelOptions;
 use crate::network::NetworkOptions;
-use crate::request::{self, Beside, Paths};
+use crate::paths::absolute;
+use crate::request::{self, Beside};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
 use wp_codebox_policy::{normalise_task, read_task};
+use wp_codebox_settings::Settings;
 
 /// Fields of a task that this program refuses: only a WordPress site knows what they refer to.
 const SITE_ONLY: &[&str] = &[
@@ -53,8 +55,8 @@ pub struct TaskOptions<'a> {
     pub model_api: Option<&'a str>,
     /// Environment of the command.
     pub environment: Environment,
-    /// Host paths of the run.
-    pub paths: Paths<'a>,
+    /// Settings of this host, which name the paths of the run.
+    pub settings: &'a Settings,
     /// Sets whether the request runs on this host or in a cluster.
     pub place: &'a dyn Fn(&mut RunRequest) -> Result<(), ErrorBody>,
 }
@@ -78,7 +80,7 @@ pub fn task_request(
                 "a mount needs source, an absolute path of this host, and target, a path of the guest",
             ));
         }
-        mount.source = request::absolute(&mount.source)?;
+        mount.source = absolute(&mount.source)?;
     }
     task.max_runs = Some(options.max_runs.into());
     let model = ModelOptions {
@@ -94,7 +96,7 @@ pub fn task_request(
         model: &model,
         network: &NetworkOptions::default(),
         environment: options.environment,
-        paths: options.paths,
+        settings: options.settings,
     };
     let mut request = request::resolve(task, &beside)?;
     (options.place)(&mut request)?;

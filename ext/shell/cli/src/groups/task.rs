@@ -2,7 +2,7 @@
 
 use super::args::TaskArgs;
 use crate::preview::PreviewArgs;
-use crate::request::{environment, named_paths};
+use crate::request::environment;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest};
 use wp_codebox_runs::{TaskOptions, task_request};
@@ -74,7 +74,7 @@ pub fn request(
         model_key_env: args.model_key_env.as_deref(),
         model_api: args.model_api.as_deref(),
         environment,
-        paths: &|| named_paths(settings),
+        settings,
         place: &|request| args.placement.place(request, None),
     };
     task_request(input, &options)

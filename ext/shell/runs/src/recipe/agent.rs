@@ -6,6 +6,7 @@
 use super::Host;
 use crate::model::{ModelOptions, model};
 use crate::network::NetworkOptions;
+use crate::paths::text;
 use crate::{request, task as json_task};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RuntimePolicy, RuntimeTask, TaskSpec};
@@ -66,7 +67,7 @@ pub(super) fn task(
     let mut task = json_task::read(chosen(input, args)?, &args.model)?;
     for bundle in &mut task.agent_bundles {
         if let Some(source) = &mut bundle.source {
-            *source = request::text(&host.resolve(source))?;
+            *source = text(&host.resolve(source))?;
         }
     }
     task.policy = Some(policy.clone());

@@ -2,6 +2,7 @@
 
 use super::host::secret_value;
 use super::{AgentOptions, Host, Loaded, agent};
+use crate::paths::text;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -25,15 +26,6 @@ pub struct Asked<'a> {
     pub artifacts: Option<PathBuf>,
     /// Options about the agent of the recipe.
     pub agent: &'a AgentOptions,
-}
-
-fn text(path: &Path) -> Result<String, ErrorBody> {
-    path.to_str().map(str::to_owned).ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::InputInvalid,
-            format!("{} is not valid UTF-8", path.display()),
-        )
-    })
 }
 
 /// Builds the run request of a recipe. `lowered` is the recipe converted to the fields of a run.
